@@ -1,0 +1,1 @@
+"""GGUF files as evidence: located, opened once, hashed, and read without trust."""

@@ -1,0 +1,1 @@
+"""Engines: what runs a target, and what proposes for it."""

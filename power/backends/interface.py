@@ -1,0 +1,148 @@
+"""The face of an engine package, found by the entry point group `power.backends`.
+
+An entry point names a module-level `Backend`. `describe` and `capabilities` must
+not load native code: the process that calls them may hold a signing key. `open`
+is only called in the worker process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from power.speculation.protocols import Proposer, Sampler, Target, Vocabulary
+
+__all__ = [
+    "Backend",
+    "Engine",
+    "EngineConfig",
+    "EngineFacts",
+    "EngineIdentity",
+    "Proposer",
+    "Sampler",
+    "SamplingConfig",
+    "Session",
+    "Target",
+    "Vocabulary",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What is known of an engine without loading it.
+
+    capabilities: strategy -> None when this engine executes it, else the reason
+        why it does not. `off` is always executable.
+    """
+
+    package: str  # e.g. "llama-cpp-python"
+    version: str  # of the package, e.g. "0.3.36"
+    llama_cpp: str  # version of the library inside, e.g. "0.5.0-dev"
+    capabilities: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineIdentity:
+    """What was really loaded, read in the worker after the library is mapped."""
+
+    package: str
+    version: str
+    llama_cpp: str
+    libraries: Mapping[str, str]  # file name -> SHA-256 hex of each mapped native library
+    devices: Sequence[str]
+    system_info: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    """Sampler settings of one request; a None filter is not applied."""
+
+    temperature: float = 0.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
+    grammar: str | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """The plan's settings that an engine needs, as plain JSON-able values.
+
+    target and draft are open file descriptors, one a shard, in order, already
+    verified. rows is the fixed row count of a pass, or None for the natural
+    shape.
+    """
+
+    target: tuple[int, ...]
+    draft: tuple[int, ...] = ()
+    strategy: str = "off"
+    draft_max: int = 0
+    draft_p_min: float = 0.0
+    snapshots: int = 0
+    fr_vocab_size: int | None = None
+    fr_rule: str = "full"
+    context: int = 4096
+    batch: int = 1
+    rows: int | None = None
+    prefill_batch: int = 512
+    flash_attention: bool = True
+    cuda_graphs: bool = True
+    backend_sampling: bool = True
+    gpu_layers: int | Literal["all"] = "all"
+    main_gpu: int = 0
+    threads: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Session(Protocol):
+    """One request on an open engine."""
+
+    target: Target
+    proposer: Proposer
+    sampler: Sampler
+
+
+class Engine(Protocol):
+    """Models loaded and contexts made, once a process; requests run one after another."""
+
+    identity: EngineIdentity
+    vocabulary: Vocabulary
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """Token ids of `text`, with BOS where the vocabulary says so.
+
+        special: control tokens written in the text (`<|im_start|>`) become
+        tokens; without it they stay plain text.
+        """
+        ...
+
+    def session(self, sampling: SamplingConfig, *, control: bool) -> Session:
+        """Clean memory and fresh samplers. `control`: the same shape, no proposer."""
+        ...
+
+    def close(self) -> None:
+        """Free native memory, draft first."""
+        ...
+
+
+class Backend(Protocol):
+    """An engine package."""
+
+    name: str
+
+    def describe(self) -> EngineFacts:
+        """Versions and capabilities, from package metadata alone.
+
+        Raises PowerError (P5xx) when the engine is not installed or its
+        version is not one this adapter knows.
+        """
+        ...
+
+    def open(self, config: EngineConfig, progress: Callable[[float], None]) -> Engine:
+        """Load the models. Worker process only. progress: 0.0 to 1.0."""
+        ...

@@ -1,0 +1,1 @@
+"""The llama-cpp-python adapter: its low-level layer only, in a worker process."""

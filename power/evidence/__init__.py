@@ -1,0 +1,1 @@
+"""Benchmarks and reports over plans and receipts."""

@@ -1,0 +1,1 @@
+"""Manifests and profiles: what a person writes, read strictly and with places."""

@@ -1,0 +1,207 @@
+"""The resolved plan: everything a run depends on, and nothing about where it runs.
+
+Field order is file order. Fields that the resolved strategy does not use are
+None and left out of the file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PLAN_VERSION = 1
+PLAN_REVISION = 0
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Strategy = Literal[
+    "off",
+    "prompt-lookup",
+    "ngram-context",
+    "draft-model",
+    "mtp",
+    "dflash",
+    "dflash2",
+    "dspark",
+    "eagle3",
+]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class Source(_Frozen):
+    """A manifest or profile by name, and the digest of what it says (not of its layout)."""
+
+    name: str
+    sha256: Sha256
+
+
+class Shard(_Frozen):
+    """One file of a split GGUF, in order."""
+
+    path: str
+    bytes: int
+    sha256: Sha256
+
+
+class Header(_Frozen):
+    """Header facts that were checked at compile and are checked again at run."""
+
+    architecture: str
+    file_type: str
+    layers: int
+    width: int
+    vocabulary: int
+    context: int
+    tokenizer_model: str
+    pre_tokenizer: str
+    vocabulary_sha256: Sha256
+    chat_template_sha256: Sha256 | None = None
+
+
+class Contract(_Frozen):
+    """What the draft contract established."""
+
+    max_width: int | None = None
+    fr_vocabulary: int | None = None
+    notes: list[str] = Field(default_factory=list)
+
+
+class Target(_Frozen):
+    """The artifact whose output is authoritative."""
+
+    path: str
+    bytes: int
+    sha256: Sha256
+    source: str | None = None
+    revision: str | None = None
+    license: str | None = None
+    shards: list[Shard] | None = None
+    header: Header
+
+
+class Draft(_Frozen):
+    """The one external draft."""
+
+    kind: Literal["draft-model", "dflash", "dflash2", "dspark", "eagle3"]
+    path: str
+    bytes: int
+    sha256: Sha256
+    target_sha256: Sha256
+    source: str | None = None
+    revision: str | None = None
+    license: str | None = None
+    shards: list[Shard] | None = None
+    header: Header
+    contract: Contract
+
+
+class Speculation(_Frozen):
+    """The strategy that will run, why, and its widths (None where it has no use for them)."""
+
+    requested: str
+    strategy: Strategy
+    reason: str
+    spec_draft_max: int | None = None  # K
+    spec_draft_min: int | None = None
+    spec_draft_p_min: float | None = None
+    spec_mtp_recurrent_snapshots: int | None = None  # S as asked
+    effective_snapshots: int | None = None  # min(S, K)
+    rollback: Literal["trim", "snapshots"] | None = None  # pure KV cache | recurrent planes
+    spec_mtp_fr_vocab_size: int | None = None
+    fr_rule: Literal["full", "prefix", "d2t"] | None = None
+    fr_sha256: Sha256 | None = None
+    spec_mtp_adaptive: bool | None = None
+
+
+class Graph(_Frozen):
+    """Shapes and devices of the engine's graphs."""
+
+    batch: int | None = None  # B; None where neither a proposal nor a fixed shape needs room
+    shape: Literal["fixed", "natural"]
+    rows: int | None = None
+    context: int
+    prefill_batch: int
+    flash_attention: Literal["on", "off"]
+    cuda_graphs: bool
+    backend_sampling: bool
+    gpu_layers: int | Literal["all"]
+    main_gpu: int
+
+
+class Host(_Frozen):
+    """What the run asks of its host. `threads` None: physical cores."""
+
+    threads: int | None = None
+    cpu_affinity: list[int] | None = None
+    process_priority: Literal["low", "normal", "high"]
+    cuda_high_priority: bool
+    require: list[str]
+
+
+class Sampling(_Frozen):
+    """The target's sampler; a filter that is None is not applied."""
+
+    temperature: float
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float | None = None
+    typical_p: float | None = None
+    repeat_penalty: float | None = None
+    repeat_last_n: int | None = None
+    grammar: str | None = None
+    seed: int
+    max_tokens: int
+
+
+class Exactness(_Frozen):
+    """The level the plan claims."""
+
+    level: Literal["rule", "shape", "serial"]
+
+
+class Bounds(_Frozen):
+    """Bounds that the receipt reports as met or not met."""
+
+    min_acceptance: float | None = None
+
+
+class EnginePin(_Frozen):
+    """The engine this plan was compiled for."""
+
+    package: str
+    version: str
+    llama_cpp: str
+    capabilities: list[str]  # strategies the plan relies on
+
+
+class Lock(_Frozen):
+    """SHA-256 over the RFC 8785 form of everything else."""
+
+    plan_sha256: Sha256
+
+
+class Plan(_Frozen):
+    """One locked execution plan."""
+
+    version: int
+    revision: int
+    name: str
+    manifest: Source
+    profile: Source | None = None
+    target: Target
+    draft: Draft | None = None
+    speculation: Speculation
+    graph: Graph
+    host: Host
+    sampling: Sampling
+    exactness: Exactness
+    bounds: Bounds | None = None
+    engine: EnginePin
+    lock: Lock
+
+    def body(self) -> dict[str, Any]:
+        """Everything but the digest, absent fields left out, in file order."""
+        return self.model_dump(mode="json", exclude_none=True, exclude={"lock"})

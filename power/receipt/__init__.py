@@ -1,0 +1,1 @@
+"""Signed receipts: made, kept apart from the engine, verified by outsiders."""

@@ -1,0 +1,81 @@
+"""What a request asked of the scheduler and what came of it."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class Finish(enum.StrEnum):
+    """Why generation ended."""
+
+    END = "end"  # an end-of-generation token; it is the last of `ids`, without text
+    STOP = "stop"  # a stop sequence; cut from the text, its tokens stay in `ids`
+    LENGTH = "length"  # max_tokens
+    CONTEXT = "context"  # the context is full
+    CANCELLED = "cancelled"
+    FAILED = "failed"  # the engine failed; everything emitted before stays valid
+
+
+class Phase(enum.StrEnum):
+    """Where a request's wall time goes; the phases add up to the whole."""
+
+    TOKENISE = "tokenise"
+    PREFILL = "prefill"
+    DRAFT = "draft"
+    VERIFY = "verify"
+    SAMPLE = "sample"
+    COMMIT = "commit"
+    REPLAY = "replay"
+    DETOKENISE = "detokenise"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The speculation settings of one plan, resolved.
+
+    draft_max: K, most tokens of a proposal (0 when the plan does not speculate).
+    draft_min: a limit below it makes the round target-only.
+    window: rejected rows the target drops without replay: K for a pure KV
+        cache, min(S, K) for a recurrent target.
+    snapshots: S, the width to which the guard and the controller clamp.
+    context: cells of the context, prompt included.
+    """
+
+    draft_max: int
+    draft_min: int
+    window: int
+    snapshots: int
+    context: int
+    adaptive: bool = False
+
+
+@dataclass(slots=True)
+class Counters:
+    """What happened, for the receipt. Positions count from 0."""
+
+    rounds: int = 0
+    target_only_rounds: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    drafted_by_position: list[int] = field(default_factory=list)
+    accepted_by_position: list[int] = field(default_factory=list)
+    replays: int = 0
+    guard_round: int | None = None  # 1-based, as all rounds here
+    clamped_width: int | None = None
+    widened_round: int | None = None
+    circuit_round: int | None = None
+    widths: list[tuple[int, int]] = field(default_factory=list)  # (width, rounds) run-length
+    phases_ns: dict[Phase, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a request: everything emitted, why it stopped, and the counters."""
+
+    ids: tuple[int, ...]
+    text: bytes
+    finish: Finish
+    counters: Counters
+    error: Exception | None = None  # set with Finish.FAILED

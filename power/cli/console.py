@@ -1,0 +1,151 @@
+"""Where a verb's words go: data to stdout, the rest to stderr, JSON when asked.
+
+A verb runs inside `with Verb("name", fmt) as verb:`. What it learns goes to
+`verb.data`, its readable result to `verb.out`, its remarks to `verb.say`. The
+end of the block prints diagnostics or the JSON object and leaves the process
+with the exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_json, as_text, escape
+
+Report = Callable[[int, int], None]  # done, total
+
+
+def wants_color() -> bool:
+    """Colour on stderr: on a terminal, unless NO_COLOR or TERM=dumb says no."""
+    return (
+        sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def write_stdout(data: bytes) -> None:
+    """Write all of `data` to standard output at once, whatever the locale's encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def write_stderr(text: str) -> None:
+    """Write `text` and a newline to standard error; a closed stderr is not an error."""
+    try:
+        sys.stderr.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+        sys.stderr.buffer.flush()
+    except (BrokenPipeError, ValueError):
+        return
+
+
+class Verb:
+    """One verb's run; see the module's text."""
+
+    def __init__(self, name: str, fmt: str) -> None:
+        self.name = name
+        self.fmt = fmt
+        self.data: dict[str, Any] = {}
+        self.exit_code = ExitCode.YES
+        self._diagnostics: list[Diagnostic] = []
+
+    @property
+    def human(self) -> bool:
+        """Whether a person reads the result, rather than a program."""
+        return self.fmt != "json"
+
+    def out(self, text: str) -> None:
+        """Readable data on stdout; nothing with `--format json`."""
+        if self.human and text:
+            write_stdout((text.rstrip("\n") + "\n").encode("utf-8", "backslashreplace"))
+
+    def say(self, text: str) -> None:
+        """A remark on stderr; nothing with `--format json`."""
+        if self.human:
+            write_stderr(text)
+
+    def note(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Diagnostics to print at the end; errors among them are raised by who found them."""
+        self._diagnostics += diagnostics
+
+    def answer(self, code: ExitCode) -> None:
+        """The exit code of a verb that found no error but has an answer to give."""
+        self.exit_code = code
+
+    @contextmanager
+    def progress(self, label: str) -> Iterator[Report | None]:
+        """A progress bar on a terminal; None (nothing to call) elsewhere."""
+        if not (self.human and sys.stderr.isatty()):
+            yield None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True, no_color=not wants_color(), highlight=False)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(escape(label), total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if isinstance(error, PowerError):
+            self._diagnostics += error.diagnostics
+            self.exit_code = error.exit_code
+        elif isinstance(error, KeyboardInterrupt):
+            self.exit_code = ExitCode.INTERRUPTED
+            self.say("interrupted")
+        elif isinstance(error, BrokenPipeError):
+            _drop_stdout()
+            self.exit_code = ExitCode.INTERRUPTED
+        elif error is not None:
+            return False
+        try:
+            self._finish()
+        except BrokenPipeError:
+            _drop_stdout()
+            raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+        raise SystemExit(int(self.exit_code))
+
+    def _finish(self) -> None:
+        if self.fmt == "json":
+            write_json(self.name, self.exit_code, self.data, self._diagnostics)
+            return
+        if self.fmt == "github" and self._diagnostics:
+            write_stdout((as_github(self._diagnostics) + "\n").encode())
+            return
+        if self._diagnostics:
+            write_stderr(as_text(self._diagnostics, color=wants_color()))
+
+
+def write_json(
+    verb: str, code: ExitCode, data: dict[str, Any], diagnostics: Iterable[Diagnostic]
+) -> None:
+    """The one object of `--format json`."""
+    found = as_json(diagnostics)
+    whole = {"schema": f"power.{verb}.v1", "exit_code": int(code), **data}
+    if found:
+        whole["diagnostics"] = found
+    write_stdout((json.dumps(whole, ensure_ascii=True, indent=2) + "\n").encode())
+
+
+def _drop_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush cannot fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,68 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FILE = click.Path(path_type=Path)
+
+
+def format_option(*choices: str) -> Callable[[F], F]:
+    """`--format`, the first choice being the default."""
+    return click.option(
+        "--format",
+        "fmt",
+        type=click.Choice(choices),
+        default=choices[0],
+        show_default=True,
+        help="How the result is written.",
+    )
+
+
+def artifacts_option(command: F) -> F:
+    """`--artifacts DIR`, repeatable."""
+    return click.option(
+        "--artifacts",
+        type=click.Path(path_type=Path, file_okay=False),
+        multiple=True,
+        metavar="DIR",
+        help="Where to look for artifacts after the file's own folder; may be given more "
+        "than once. POWER_ARTIFACTS adds folders after these.",
+    )(command)
+
+
+def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The artifact roots: those given, then those of POWER_ARTIFACTS (`:`-separated)."""
+    listed = os.environ.get("POWER_ARTIFACTS", "").split(os.pathsep)
+    return (*given, *(Path(p) for p in listed if p))
+
+
+def prompt_options(command: F) -> F:
+    """The prompt: an argument, a file or standard input; with or without a chat template."""
+    for option in reversed(
+        (
+            click.option("--prompt", metavar="TEXT", help="The prompt."),
+            click.option(
+                "--prompt-file",
+                type=FILE,
+                metavar="FILE",
+                help="Read the prompt from FILE (UTF-8, taken as it is). Without this and "
+                "--prompt it is read from standard input.",
+            ),
+            click.option(
+                "--chat", is_flag=True, help="Put the prompt through the model's chat template."
+            ),
+            click.option(
+                "--system", metavar="TEXT", help="The system message of a chat; needs --chat."
+            ),
+        )
+    ):
+        command = option(command)
+    return command

@@ -1,0 +1,70 @@
+"""`power init`: a manifest from the artifacts at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import FILE, format_option
+from power.diagnostics import escape, fail
+
+
+@click.command("init")
+@click.argument("target", type=FILE, required=False)
+@click.option("--draft", type=FILE, metavar="FILE", help="A draft for the target.")
+@click.option(
+    "--kind",
+    type=click.Choice(["draft-model", "dflash", "dflash2", "dspark", "eagle3"]),
+    default="draft-model",
+    show_default=True,
+    help="The draft's kind.",
+)
+@click.option("--name", metavar="NAME", help="The manifest's name; by default from the file's.")
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    default=Path("manifest.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the manifest goes; never overwritten. Artifacts are looked up from its folder.",
+)
+@format_option("human", "json")
+def command(
+    target: Path | None, draft: Path | None, kind: str, name: str | None, output: Path, fmt: str
+) -> None:
+    """Write a manifest for TARGET.gguf: sizes and digests are measured, the rest is explained.
+
+    Without TARGET, the one GGUF file of the working folder is taken.
+    """
+    with Verb("init", fmt) as verb:
+        from power.plan.files import write_atomic
+        from power.plan.starter import starter
+
+        with verb.progress("hashing") as progress:
+            text = starter(
+                target or _only_gguf(),
+                draft=draft,
+                kind=kind,
+                name=name,
+                folder=output.parent,
+                progress=progress,
+            )
+        write_atomic(output, text.encode(), overwrite=False)
+        verb.data["manifest"] = str(output)
+        verb.say(f"wrote {escape(str(output))}; next: power compile {escape(str(output))}")
+
+
+def _only_gguf() -> Path:
+    found = sorted(Path().glob("*.gguf"))
+    if len(found) != 1:
+        fail(
+            "P703",
+            "TARGET is needed: the working folder does not hold exactly one GGUF file",
+            expected="1 file `*.gguf`",
+            found=f"{len(found)}",
+            hint="name the target: `power init TARGET.gguf`",
+        )
+    return found[0]

@@ -1,0 +1,68 @@
+"""`power key new` and `power key show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import FILE, format_option
+from power.diagnostics import escape
+
+
+@click.group("key")
+def command() -> None:
+    """Make and show the keys that sign receipts."""
+
+
+@command.command("new")
+@click.argument("path", type=FILE, required=False)
+@click.option(
+    "--kind",
+    type=click.Choice(["ed25519", "p256"]),
+    default="ed25519",
+    show_default=True,
+    help="Ed25519, or ECDSA P-256 for tools that know no Ed25519.",
+)
+@click.option(
+    "--passphrase-file",
+    type=FILE,
+    metavar="FILE",
+    help="Encrypt the key with the first line of FILE. POWER_KEY_PASSPHRASE does the same.",
+)
+@format_option("human", "json")
+def new(path: Path | None, kind: str, passphrase_file: Path | None, fmt: str) -> None:
+    """Make a private key at PATH (mode 0600, never overwritten) and PATH.pub beside it.
+
+    Without PATH it becomes the key that `power run` uses by default.
+    """
+    with Verb("key-new", fmt) as verb:
+        from power.receipt.keys import create, default_key_path, read_passphrase
+
+        made = create(
+            path or default_key_path(), kind=kind, passphrase=read_passphrase(passphrase_file)
+        )
+        verb.data |= {
+            "private": str(made.private),
+            "public": str(made.public),
+            "kind": kind,
+            "keyid": made.keyid,
+        }
+        verb.say(f"private key  {escape(str(made.private))}")
+        verb.say(f"public key   {escape(str(made.public))}")
+        verb.say(f"key id       {made.keyid}")
+
+
+@command.command("show")
+@click.argument("path", type=FILE, required=False)
+@format_option("human", "json")
+def show(path: Path | None, fmt: str) -> None:
+    """Show the public half of the key at PATH: its id and PEM, to put in a trust.toml."""
+    with Verb("key-show", fmt) as verb:
+        from power.receipt.keys import default_public_path, load_public
+
+        public = load_public(path or default_public_path())
+        verb.data |= {"keyid": public.keyid, "kind": public.kind, "pem": public.pem}
+        verb.say(f"{public.kind} {public.keyid}")
+        verb.out(public.pem)

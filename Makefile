@@ -1,0 +1,90 @@
+# Two commands do all: `make demo` and `make test`. `make help` lists the rest.
+#
+# Everything is installed into one virtual environment, .venv, and the second run of a target
+# finds it there: it is made again only when pyproject.toml has changed since.
+
+PYTHON ?= python3
+VENV   ?= .venv
+MODEL  ?= smollm2-135m
+PROMPT ?= Write one sentence about a lighthouse, then write the same sentence again.
+PYTEST_ARGS ?=
+
+BIN  := $(VENV)/bin
+LOCK := manifests/$(MODEL).lock
+KEY  := keys/demo.pem
+RECEIPT := receipts/demo-$(shell date -u +%Y%m%dT%H%M%SZ).sigstore.json
+NPM  := tests/receipt/npm
+
+export POWER_ARTIFACTS ?= $(CURDIR)/artifacts
+export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types units docs models parity bench clean
+
+help: ## Show the targets
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+demo: $(VENV)/.installed ## Fetch SmolLM2, compile its manifest, run the plan, verify the receipt
+	$(BIN)/python tools/fetch_models.py $(MODEL)
+	test -f $(KEY) || $(BIN)/power key new $(KEY)
+	$(BIN)/power compile manifests/$(MODEL).toml -o $(LOCK)
+	$(BIN)/power run $(LOCK) --chat --prompt "$(PROMPT)" --key $(KEY) --receipt $(RECEIPT)
+	$(BIN)/power verify $(RECEIPT) --key $(KEY).pub --plan $(LOCK)
+
+test: lint types units ## Lint, types, and every test, with the coverage floor
+
+lint: $(VENV)/.installed-dev ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev ## mypy, strict, over the package, its tests and its tools
+	$(BIN)/mypy
+
+units: $(VENV)/.installed-dev npm ## pytest; PYTEST_ARGS="tests/plan -x" picks some
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(if $(PYTEST_ARGS),@echo "coverage floor not checked: PYTEST_ARGS picks some tests",$(BIN)/coverage report)
+
+docs: $(VENV)/.installed ## Write the generated parts of docs/reference again
+	$(BIN)/python tools/update_docs.py
+
+models: $(VENV)/.installed ## Fetch every model that tests and benchmarks can use (2 GB)
+	$(BIN)/python tools/fetch_models.py smollm2-135m gemma-3-270m qwen2.5-coder-1.5b qwen2.5-coder-0.5b vocab
+
+parity: $(VENV)/.installed ## Compare speculative with plain decoding on real models
+	$(BIN)/python tools/parity.py
+
+bench: $(VENV)/.installed ## Measure Power's own cost, as ratios within one run
+	$(BIN)/python tools/bench.py
+
+clean: ## Remove what was built here; artifacts, keys and receipts stay
+	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(NPM)/node_modules
+
+# --- the environment ------------------------------------------------------------------
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Power needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@command -v c++ >/dev/null || \
+	  { echo "llama-cpp-python is built from source and needs a C++ compiler (g++ or clang)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	@echo "installing Power; the first time this builds llama.cpp, which takes minutes"
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+.PHONY: npm
+npm:
+	@if [ ! -f $(NPM)/package-lock.json ]; then :; \
+	elif ! command -v npm >/dev/null; then \
+	  echo "SKIPPED: no npm here, so no receipt is checked by @sigstore/verify" >&2; \
+	elif [ ! $(NPM)/node_modules/.package-lock.json -nt $(NPM)/package-lock.json ]; then \
+	  echo "npm ci in $(NPM)"; npm ci --prefix $(NPM) --no-audit --no-fund --ignore-scripts --loglevel=error; \
+	fi

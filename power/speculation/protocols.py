@@ -28,7 +28,10 @@ class Target(Protocol):
         ...
 
     def prefill(self, tokens: Sequence[int]) -> None:
-        """Evaluate and commit `tokens`, in the plan's prefill chunks. Called once, first."""
+        """Evaluate and commit `tokens`, in the plan's prefill chunks. Called once, first.
+
+        All of the prompt but its last token: empty for a prompt of one token.
+        """
         ...
 
     def checkpoint(self) -> object:
@@ -39,7 +42,9 @@ class Target(Protocol):
         """One pass over anchor + proposal, at `position`; nothing is committed yet.
 
         With a fixed shape the session pads to its row count by itself; padding
-        rows lie behind the proposal and are never sampled.
+        rows lie behind the proposal and are never sampled. The scheduler counts
+        only anchor and proposal against the context; cells for padding are the
+        session's own to provide.
         """
         ...
 
@@ -56,7 +61,7 @@ class Target(Protocol):
         ...
 
     def restore(self, checkpoint: object) -> None:
-        """Return to `checkpoint`, whatever happened since."""
+        """Return to `checkpoint`, whatever happened since, a commit or a replay too."""
         ...
 
 

@@ -14,6 +14,11 @@ PLAN_VERSION = 1
 PLAN_REVISION = 0
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # what RFC 8785 writes exactly
+Size = Annotated[int, Field(ge=1, le=2**53 - 1)]
+Width = Annotated[int, Field(ge=1, le=64)]
+Rows = Annotated[int, Field(ge=1, le=4096)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Strategy = Literal[
     "off",
     "prompt-lookup",
@@ -28,7 +33,7 @@ Strategy = Literal[
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class Source(_Frozen):
@@ -42,7 +47,7 @@ class Shard(_Frozen):
     """One file of a split GGUF, in order."""
 
     path: str
-    bytes: int
+    bytes: Size
     sha256: Sha256
 
 
@@ -51,10 +56,10 @@ class Header(_Frozen):
 
     architecture: str
     file_type: str
-    layers: int
-    width: int
-    vocabulary: int
-    context: int
+    layers: Count
+    width: Count
+    vocabulary: Count
+    context: Count
     tokenizer_model: str
     pre_tokenizer: str
     vocabulary_sha256: Sha256
@@ -64,8 +69,8 @@ class Header(_Frozen):
 class Contract(_Frozen):
     """What the draft contract established."""
 
-    max_width: int | None = None
-    fr_vocabulary: int | None = None
+    max_width: Count | None = None
+    fr_vocabulary: Count | None = None
     notes: list[str] = Field(default_factory=list)
 
 
@@ -73,7 +78,7 @@ class Target(_Frozen):
     """The artifact whose output is authoritative."""
 
     path: str
-    bytes: int
+    bytes: Size
     sha256: Sha256
     source: str | None = None
     revision: str | None = None
@@ -87,7 +92,7 @@ class Draft(_Frozen):
 
     kind: Literal["draft-model", "dflash", "dflash2", "dspark", "eagle3"]
     path: str
-    bytes: int
+    bytes: Size
     sha256: Sha256
     target_sha256: Sha256
     source: str | None = None
@@ -104,13 +109,13 @@ class Speculation(_Frozen):
     requested: str
     strategy: Strategy
     reason: str
-    spec_draft_max: int | None = None  # K
-    spec_draft_min: int | None = None
-    spec_draft_p_min: float | None = None
-    spec_mtp_recurrent_snapshots: int | None = None  # S as asked
-    effective_snapshots: int | None = None  # min(S, K)
+    spec_draft_max: Width | None = None  # K
+    spec_draft_min: Annotated[int, Field(ge=0, le=64)] | None = None
+    spec_draft_p_min: Share | None = None
+    spec_mtp_recurrent_snapshots: Width | None = None  # S as asked
+    effective_snapshots: Width | None = None  # min(S, K)
     rollback: Literal["trim", "snapshots"] | None = None  # pure KV cache | recurrent planes
-    spec_mtp_fr_vocab_size: int | None = None
+    spec_mtp_fr_vocab_size: Size | None = None
     fr_rule: Literal["full", "prefix", "d2t"] | None = None
     fr_sha256: Sha256 | None = None
     spec_mtp_adaptive: bool | None = None
@@ -119,23 +124,23 @@ class Speculation(_Frozen):
 class Graph(_Frozen):
     """Shapes and devices of the engine's graphs."""
 
-    batch: int | None = None  # B; None where neither a proposal nor a fixed shape needs room
+    batch: Rows | None = None  # B; None where neither a proposal nor a fixed shape needs room
     shape: Literal["fixed", "natural"]
-    rows: int | None = None
-    context: int
-    prefill_batch: int
+    rows: Rows | None = None
+    context: Annotated[int, Field(ge=2, le=16_777_216)]
+    prefill_batch: Annotated[int, Field(ge=1, le=65_536)]
     flash_attention: Literal["on", "off"]
     cuda_graphs: bool
     backend_sampling: bool
-    gpu_layers: int | Literal["all"]
-    main_gpu: int
+    gpu_layers: Annotated[int, Field(ge=0, le=10_000)] | Literal["all"]
+    main_gpu: Annotated[int, Field(ge=0, le=255)]
 
 
 class Host(_Frozen):
     """What the run asks of its host. `threads` None: physical cores."""
 
-    threads: int | None = None
-    cpu_affinity: list[int] | None = None
+    threads: Annotated[int, Field(ge=1, le=4096)] | None = None
+    cpu_affinity: list[Annotated[int, Field(ge=0, le=4095)]] | None = None
     process_priority: Literal["low", "normal", "high"]
     cuda_high_priority: bool
     require: list[str]
@@ -144,16 +149,16 @@ class Host(_Frozen):
 class Sampling(_Frozen):
     """The target's sampler; a filter that is None is not applied."""
 
-    temperature: float
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    typical_p: float | None = None
-    repeat_penalty: float | None = None
-    repeat_last_n: int | None = None
+    temperature: Annotated[float, Field(ge=0, le=100)]
+    top_k: Size | None = None
+    top_p: Share | None = None
+    min_p: Share | None = None
+    typical_p: Share | None = None
+    repeat_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    repeat_last_n: Annotated[int, Field(ge=0, le=65_536)] | None = None
     grammar: str | None = None
-    seed: int
-    max_tokens: int
+    seed: Annotated[int, Field(ge=0, le=2**32 - 2)]
+    max_tokens: Size
 
 
 class Exactness(_Frozen):
@@ -165,7 +170,7 @@ class Exactness(_Frozen):
 class Bounds(_Frozen):
     """Bounds that the receipt reports as met or not met."""
 
-    min_acceptance: float | None = None
+    min_acceptance: Share | None = None
 
 
 class EnginePin(_Frozen):
@@ -186,8 +191,8 @@ class Lock(_Frozen):
 class Plan(_Frozen):
     """One locked execution plan."""
 
-    version: int
-    revision: int
+    version: Count
+    revision: Count
     name: str
     manifest: Source
     profile: Source | None = None

@@ -1,0 +1,75 @@
+"""What each strategy is made of: which artifact it needs and which settings it reads.
+
+One row a strategy. A new drafter is a new row here, a contract in
+`power/artifact/contracts/` and an adapter in a backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+from power.plan.model import Strategy
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+
+class EngineFacts(Protocol):
+    """What a plan needs to know of an engine, without loading it.
+
+    capabilities: strategy -> None when the engine executes it, else the reason
+        why it does not.
+    """
+
+    @property
+    def package(self) -> str:
+        """The distribution, e.g. `llama-cpp-python`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Version of the distribution."""
+        ...
+
+    @property
+    def llama_cpp(self) -> str:
+        """Version of the library inside."""
+        ...
+
+    @property
+    def capabilities(self) -> Mapping[str, str | None]:
+        """Strategy -> None, or why not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """One strategy.
+
+    external: it runs a draft artifact of the kind of the same name.
+    model: a model proposes, so there are probabilities to cut (`spec_draft_p_min`)
+        and the adaptive controller may be asked for.
+    reduced_head: how a reduced draft vocabulary (FR) comes about: `prefix`, the
+        first rows of a native head as the manifest asks; `d2t`, rows that the
+        draft artifact names itself; None, there is no such head.
+    """
+
+    external: bool = False
+    model: bool = False
+    reduced_head: Literal["prefix", "d2t"] | None = None
+    adaptive: bool = False
+
+
+TRAITS: Mapping[Strategy, Traits] = {
+    "off": Traits(),
+    "prompt-lookup": Traits(),
+    "ngram-context": Traits(),
+    "draft-model": Traits(external=True, model=True, adaptive=True),
+    "mtp": Traits(model=True, adaptive=True, reduced_head="prefix"),
+    "dflash": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
+    # An adaptive width for DFlash2 is an error until there is evidence for it.
+    "dflash2": Traits(external=True, model=True, reduced_head="d2t"),
+    "dspark": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
+    "eagle3": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
+}

@@ -1,0 +1,258 @@
+"""From facts to a plan: a pure function, without files, clock or engine.
+
+What the resolved strategy does not use is left out, so that two plans differ
+only where two runs would.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from power.artifact.facts import HeaderFacts, PairFacts
+from power.diagnostics import PowerError, Span
+from power.manifest.model import Artifact, Draft, Settings, Target
+from power.plan import lock, rules
+from power.plan.capabilities import TRAITS, EngineFacts
+from power.plan.model import PLAN_REVISION, PLAN_VERSION, Plan, Source
+from power.plan.negotiate import Places, Resolution, negotiate
+
+_PREFILL = 512
+_MAX_TOKENS = 256
+
+SpansOf = Callable[[str, str], tuple[Span, ...]]
+"""(section, key) -> where a manifest or profile states it, empty for a default."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFacts:
+    """The declared external draft: what the manifest says and what its file says."""
+
+    artifact: Draft
+    header: HeaderFacts
+    pair: PairFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that a plan is a function of.
+
+    settings: the sections after merging the manifest over the profile over the
+        defaults; a default that depends on other values may still be None.
+    """
+
+    name: str
+    manifest: Source
+    profile: Source | None
+    settings: Settings
+    target: Target
+    target_header: HeaderFacts
+    draft: DraftFacts | None
+    engine: EngineFacts
+
+
+def _nowhere(_section: str, _key: str) -> tuple[Span, ...]:
+    return ()
+
+
+def resolve(
+    settings: Settings,
+    target: HeaderFacts,
+    draft_kind: str | None,
+    engine: EngineFacts,
+    spans_of: SpansOf = _nowhere,
+) -> Resolution:
+    """The strategy for these settings. Raises PowerError P401 to P404 (`negotiate`)."""
+    where = Places(spans_of("speculation", "spec_mode"), spans_of("draft", "kind"))
+    return negotiate(
+        settings.speculation.spec_mode,
+        engine=engine,
+        target=target,
+        draft_kind=draft_kind,
+        places=where,
+    )
+
+
+def compile_plan(inputs: Inputs, spans_of: SpansOf = _nowhere) -> Plan:
+    """The plan for `inputs`, or everything that stands against it.
+
+    Raises PowerError: P401 to P404 the strategy cannot run, P410 to P422 widths,
+    shapes or limits that do not go together, all of them at once.
+    """
+    kind = None if inputs.draft is None else inputs.draft.artifact.kind
+    resolution = resolve(inputs.settings, inputs.target_header, kind, inputs.engine, spans_of)
+    plan = lock.seal(_body(inputs, resolution))
+    broken = rules.findings(plan)
+    if broken:
+        raise PowerError(tuple(_placed(finding, spans_of) for finding in broken))
+    return plan
+
+
+def _placed(finding: rules.Finding, spans_of: SpansOf) -> Any:
+    spans = tuple(span for key in finding.keys for span in spans_of(*key))
+    return replace(finding.diagnostic, spans=spans)
+
+
+def _body(inputs: Inputs, resolution: Resolution) -> dict[str, Any]:
+    settings = inputs.settings
+    # A run without a proposer loads no draft, so its plan does not hold one.
+    draft = inputs.draft if TRAITS[resolution.strategy].external else None
+    graph = _graph(settings, resolution)
+    body = {
+        "version": PLAN_VERSION,
+        "revision": PLAN_REVISION,
+        "name": inputs.name,
+        "manifest": inputs.manifest.model_dump(),
+        "profile": None if inputs.profile is None else inputs.profile.model_dump(),
+        "target": _artifact(inputs.target) | {"header": _header(inputs.target_header)},
+        "draft": None if draft is None else _draft(draft),
+        "speculation": _speculation(inputs, resolution, draft),
+        "graph": graph,
+        "host": settings.host.model_dump(mode="json"),
+        "sampling": _sampling(settings),
+        "exactness": settings.exactness.model_dump(),
+        "bounds": settings.bounds.model_dump(exclude_none=True) or None,
+        "engine": {
+            "package": inputs.engine.package,
+            "version": inputs.engine.version,
+            "llama_cpp": inputs.engine.llama_cpp,
+            "capabilities": [] if resolution.strategy == "off" else [resolution.strategy],
+        },
+    }
+    return _without_none(body)
+
+
+def _without_none(table: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, dict) else value
+        for key, value in table.items()
+        if value is not None
+    }
+
+
+def _artifact(artifact: Artifact) -> dict[str, Any]:
+    shards = artifact.shards
+    return {
+        "path": artifact.path,
+        "bytes": artifact.bytes,
+        "sha256": artifact.sha256,
+        "source": artifact.source,
+        "revision": artifact.revision,
+        "license": artifact.license,
+        "shards": None if shards is None else [shard.model_dump() for shard in shards],
+    }
+
+
+def _draft(draft: DraftFacts) -> dict[str, Any]:
+    contract = {
+        "max_width": draft.pair.max_width,
+        "fr_vocabulary": draft.pair.fr_vocabulary,
+        "notes": list(draft.pair.notes),
+    }
+    return {
+        "kind": draft.artifact.kind,
+        "target_sha256": draft.artifact.target_sha256,
+        **_artifact(draft.artifact),
+        "header": _header(draft.header),
+        "contract": contract,
+    }
+
+
+def _header(facts: HeaderFacts) -> dict[str, Any]:
+    return {
+        "architecture": facts.architecture,
+        "file_type": facts.file_type,
+        "layers": facts.layers,
+        "width": facts.width,
+        "vocabulary": facts.vocabulary,
+        "context": facts.context,
+        "tokenizer_model": facts.tokenizer_model,
+        "pre_tokenizer": facts.pre_tokenizer,
+        "vocabulary_sha256": facts.vocabulary_sha256,
+        "chat_template_sha256": facts.chat_template_sha256,
+    }
+
+
+def _speculation(
+    inputs: Inputs, resolution: Resolution, draft: DraftFacts | None
+) -> dict[str, Any]:
+    asked, traits = inputs.settings.speculation, TRAITS[resolution.strategy]
+    out: dict[str, Any] = {
+        "requested": resolution.requested,
+        "strategy": resolution.strategy,
+        "reason": resolution.reason,
+    }
+    # A fixed shape pads, and padding is dropped by the same rule as a rejection.
+    padded = inputs.settings.graph.shape == "fixed"
+    rollback = "snapshots" if inputs.target_header.recurrent else "trim"
+    if resolution.strategy == "off":
+        return out | ({"rollback": rollback} if padded else {})
+    k, s = asked.spec_draft_max, asked.spec_mtp_recurrent_snapshots
+    out |= {
+        "spec_draft_max": k,
+        "spec_draft_min": asked.spec_draft_min,
+        "spec_mtp_recurrent_snapshots": s,
+        "effective_snapshots": min(s, k),
+        "rollback": rollback,
+    }
+    if traits.model:
+        out["spec_draft_p_min"] = asked.spec_draft_p_min
+    if traits.model or asked.spec_mtp_adaptive:
+        out["spec_mtp_adaptive"] = asked.spec_mtp_adaptive
+    return out | _reduced_head(inputs, resolution, draft)
+
+
+def _reduced_head(
+    inputs: Inputs, resolution: Resolution, draft: DraftFacts | None
+) -> dict[str, Any]:
+    """FR: what the draft head projects. What was asked in vain stays, for the rules to refuse."""
+    asked, traits = inputs.settings.speculation.spec_mtp_fr_vocab_size, TRAITS[resolution.strategy]
+    own = None if draft is None else draft.pair.fr_vocabulary
+    rule: Literal["full", "prefix", "d2t"] = "full"
+    digest = None
+    if traits.reduced_head == "d2t" and own is not None:
+        rule, asked = "d2t", asked or own  # its table is bound by the draft's digest
+    elif traits.reduced_head == "prefix" and asked == inputs.target_header.vocabulary:
+        asked = None  # every row: the full head by another name
+    elif traits.reduced_head == "prefix" and asked is not None:
+        rule, digest = "prefix", prefix_sha256(asked)
+    return {
+        "spec_mtp_fr_vocab_size": asked,
+        "fr_rule": rule if traits.model else None,
+        "fr_sha256": digest,
+    }
+
+
+def prefix_sha256(rows: int) -> str:
+    """Digest of the map of a prefix head: ids 0 to rows - 1 as little-endian 64-bit integers."""
+    return hashlib.sha256(b"".join(i.to_bytes(8, "little") for i in range(rows))).hexdigest()
+
+
+def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:
+    graph, k = settings.graph, settings.speculation.spec_draft_max
+    fixed, speculates = graph.shape == "fixed", resolution.strategy != "off"
+    rows = (graph.rows or k + 1) if fixed else None
+    batch = graph.batch
+    if batch is None and speculates:
+        batch = max(k + 2, rows or 0)
+    elif batch is None and rows is not None:
+        batch = rows + 1  # what K + 2 would be for the K that fills these rows
+    return {
+        "batch": batch if fixed or speculates else None,
+        "shape": graph.shape,
+        "rows": rows,
+        "context": graph.context,
+        "prefill_batch": graph.prefill_batch or min(_PREFILL, graph.context),
+        "flash_attention": graph.flash_attention,
+        "cuda_graphs": graph.cuda_graphs,
+        "backend_sampling": graph.backend_sampling,
+        "gpu_layers": graph.gpu_layers,
+        "main_gpu": graph.main_gpu,
+    }
+
+
+def _sampling(settings: Settings) -> dict[str, Any]:
+    limit = settings.sampling.max_tokens or min(_MAX_TOKENS, settings.graph.context - 1)
+    return settings.sampling.model_dump() | {"max_tokens": limit}

@@ -1,0 +1,243 @@
+"""The lock file: a plan as TOML, byte for byte the same wherever it is made.
+
+Writing is canonical: fixed key order, one fact a line, one shard a line, no
+times, no paths of a machine. Reading is strict: a file that Power would not have
+written in exactly these bytes is refused, so a plan has one digest and one form.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import rfc8785
+import tomli_w
+from pydantic import ValidationError
+
+from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
+from power.plan import rules
+from power.plan.model import PLAN_REVISION, PLAN_VERSION, Lock, Plan
+from power.plan.places import first_line_difference, key_span, line_span
+
+SIZE_LIMIT = 2 << 20  # a manifest and a profile have at most 1 MiB each
+HEADER_MARK = "# Made by `power compile`"
+_CONFLICT_MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
+_AGAIN = "run `power compile` again; a plan is not edited by hand"
+_MOST_PROBLEMS = 20
+
+
+def plan_sha256(body: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of the RFC 8785 form of a plan's body (`Plan.body()`)."""
+    return hashlib.sha256(rfc8785.dumps(dict(body))).hexdigest()
+
+
+def seal(body: Mapping[str, Any]) -> Plan:
+    """The plan with this body and its digest."""
+    unsealed = Plan.model_validate({**body, "lock": {"plan_sha256": "0" * 64}})
+    digest = Lock(plan_sha256=plan_sha256(unsealed.body()))
+    return unsealed.model_copy(update={"lock": digest})
+
+
+def dumps(plan: Plan) -> str:
+    """The lock file's text."""
+    document = {**plan.body(), "lock": plan.lock.model_dump()}
+    return _header(plan) + "\n" + _table((), document)
+
+
+def _header(plan: Plan) -> str:
+    name = escape(plan.manifest.name)
+    profile = "" if plan.profile is None else f", profile {escape(plan.profile.name)}"
+    return (
+        f"{HEADER_MARK} from manifest {name}{profile}: do not edit.\n"
+        "# To make it again: power compile MANIFEST. To check it: power compile MANIFEST --check.\n"
+    )
+
+
+def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> str:
+    """One TOML table: its facts first, then its sub-tables, each under its header."""
+    facts = {k: v for k, v in table.items() if not _is_tables(v) and not isinstance(v, dict)}
+    blocks = [tomli_w.dumps(facts)] if facts else []
+    blocks += [_one_a_line(k, v) for k, v in table.items() if _is_tables(v)]
+    text = "".join(blocks)
+    if path and (text or not table):
+        text = f"[{'.'.join(path)}]\n{text}"
+    subtables = [_table((*path, k), v) for k, v in table.items() if isinstance(v, dict)]
+    return "\n".join([text, *subtables] if text else subtables)
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def _one_a_line(key: str, rows: list[dict[str, Any]]) -> str:
+    """An array of inline tables with a line for each, so that a diff shows whole shards."""
+    lines = [", ".join(tomli_w.dumps({k: v}).strip() for k, v in row.items()) for row in rows]
+    return f"{key} = [\n" + "".join(f"    {{ {line} }},\n" for line in lines) + "]\n"
+
+
+def load(path: Path) -> Plan:
+    """Read and check the lock file at `path`.
+
+    Raises PowerError: P430 it cannot be read; else as `loads`.
+    """
+    return loads(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of the lock file at `path`, unchecked.
+
+    Raises PowerError P430: missing, not a regular file, too large, or not UTF-8.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        hint = "make it with `power compile`" if isinstance(error, FileNotFoundError) else None
+        fail("P430", f"cannot read the plan: {error.strerror}", place=str(path), hint=hint)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            fail("P430", "the plan is not a regular file", place=str(path))
+        data = file.read(SIZE_LIMIT + 1)
+    if len(data) > SIZE_LIMIT:
+        fail("P430", "the plan is too large", place=str(path), expected=f"<= {SIZE_LIMIT} bytes")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fail("P430", "the plan is not UTF-8 text", place=f"{path}, byte {error.start}")
+
+
+def loads(text: str, name: str) -> Plan:
+    """The plan in `text`; `name` is the file's name in messages.
+
+    Raises PowerError: P431 conflict markers, P432 not TOML, P433 another format
+    version, P434 keys or values that no plan has, P435 the digest does not fit,
+    P436 the digest fits but the bytes are not the ones Power writes, P410 to P422 and
+    P424 a rule of plans is broken.
+    """
+    _refuse_conflict(text, name)
+    raw = _parse(text, name)
+    _refuse_other_version(raw, text, name)
+    try:
+        plan = Plan.model_validate(raw)
+    except ValidationError as error:
+        raise PowerError(_problems(error, raw, text, name)) from None
+    _refuse_edits(plan, text, name)
+    _refuse_unsound(plan, text, name)
+    return plan
+
+
+def _refuse_conflict(text: str, name: str) -> None:
+    lines = text.split("\n")
+    marked = [n for n, line in enumerate(lines) if line.startswith(_CONFLICT_MARKS)]
+    if marked:
+        fail(
+            "P431",
+            "the plan holds merge conflict markers",
+            spans=(line_span(name, lines, marked[0]),),
+            hint="merge the manifests, then run `power compile` again: a plan is not merged",
+        )
+
+
+def _parse(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        fail("P432", "the plan is nested too deeply", place=name, hint=_AGAIN)
+    except ValueError as error:  # TOMLDecodeError, or an integer with too many digits
+        fail("P432", f"the plan is not valid TOML: {error}", place=name, hint=_AGAIN)
+
+
+def _refuse_other_version(raw: Mapping[str, Any], text: str, name: str) -> None:
+    version = raw.get("version")
+    if type(version) is not int or version == PLAN_VERSION:
+        return  # a missing or mistyped version is reported with the other fields
+    newer = version > PLAN_VERSION
+    fail(
+        "P433",
+        "the plan was made by a newer Power" if newer else "the plan's version does not exist",
+        spans=key_span(name, text, ("version",)),
+        expected=f"version {PLAN_VERSION}",
+        found=f"version {version}",
+        hint="upgrade Power, or compile the manifest again" if newer else _AGAIN,
+    )
+
+
+def _problems(
+    error: ValidationError, raw: Mapping[str, Any], text: str, name: str
+) -> tuple[Diagnostic, ...]:
+    revision = raw.get("revision")
+    newer = type(revision) is int and revision > PLAN_REVISION
+    out = []
+    for item in error.errors(include_url=False, include_context=False)[:_MOST_PROBLEMS]:
+        keys = tuple(str(part) for part in item["loc"])
+        path = ".".join(keys)
+        missing, unknown = item["type"] == "missing", item["type"] == "extra_forbidden"
+        message = f"`{path}` is " + (
+            "missing from the plan"
+            if missing
+            else "not a key of a plan"
+            if unknown
+            else "not what a plan may hold there"
+        )
+        hint = "the plan has a newer revision: upgrade Power" if newer else _AGAIN
+        spans: tuple[Span, ...] = () if missing else key_span(name, text, keys)
+        out.append(
+            Diagnostic(
+                code="P434",
+                message=message,
+                spans=spans,
+                place=None if spans else name,
+                expected=None if missing or unknown else item["msg"],
+                found=None if missing else escape(repr(item["input"]), 200),
+                hint=hint,
+            )
+        )
+    return tuple(out)
+
+
+def _refuse_edits(plan: Plan, text: str, name: str) -> None:
+    try:
+        found = plan_sha256(plan.body())
+    except rfc8785.CanonicalizationError as error:
+        fail("P434", f"the plan holds a value without a canonical form: {error}", place=name)
+    if found != plan.lock.plan_sha256:
+        fail(
+            "P435",
+            "the plan was edited after it was compiled: its digest does not fit",
+            spans=key_span(name, text, ("lock", "plan_sha256")),
+            expected=plan.lock.plan_sha256,
+            found=found,
+            hint=_AGAIN,
+        )
+    canonical = dumps(plan)
+    if text != canonical:
+        crlf = text.replace("\r\n", "\n") == canonical
+        fail(
+            "P436",
+            "the plan's facts fit its digest, but its bytes are not as Power writes them",
+            spans=first_line_difference(name, text, canonical),
+            hint="mark `*.lock` as `-text` in .gitattributes: line ends were converted"
+            if crlf
+            else _AGAIN,
+        )
+
+
+def _refuse_unsound(plan: Plan, text: str, name: str) -> None:
+    """A digest can be made to fit; the rules hold all the same."""
+    broken = rules.findings(plan) or rules.incoherent(plan)
+    if broken:
+        raise PowerError(
+            tuple(
+                replace(
+                    finding.diagnostic,
+                    spans=tuple(s for key in finding.keys for s in key_span(name, text, key)),
+                    place=name,
+                )
+                for finding in broken
+            )
+        )

@@ -1,0 +1,77 @@
+"""The engine package's face: versions known without loading it, and `open`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import metadata
+
+from power.backends.interface import Engine, EngineConfig, EngineFacts
+from power.backends.llamacpp.capabilities import CAPABILITIES
+from power.diagnostics import fail
+
+PACKAGE = "llama-cpp-python"
+
+# Struct layouts and call semantics are checked by hand for each version; a
+# ctypes structure of the wrong layout corrupts memory instead of failing.
+KNOWN_VERSIONS = {"0.3.36": "0.5.0-dev"}
+
+
+class LlamaCppBackend:
+    """`power.backends.interface.Backend` for llama.cpp."""
+
+    name = "llamacpp"
+
+    def describe(self) -> EngineFacts:
+        """Versions from package metadata; raises PowerError P520 or P521."""
+        version = installed_version()
+        return EngineFacts(
+            package=PACKAGE,
+            version=version,
+            llama_cpp=KNOWN_VERSIONS[version],
+            capabilities=CAPABILITIES,
+        )
+
+    def open(self, config: EngineConfig, progress: Callable[[float], None]) -> Engine:
+        """Load the models and make the contexts.
+
+        Raises PowerError (P52x) for what the plan asks and this engine lacks,
+        EngineError when the native library refuses or fails.
+        """
+        facts = self.describe()
+        reason = CAPABILITIES.get(config.strategy, "no such strategy is known")
+        if reason is not None:
+            fail(
+                "P522",
+                f"the engine does not run the strategy `{config.strategy}`: {reason}",
+                expected=", ".join(k for k, v in CAPABILITIES.items() if v is None),
+                found=config.strategy,
+                hint="choose another `spec_mode` and compile the plan again",
+            )
+        from power.backends.llamacpp.engine import open_engine  # noqa: PLC0415 - loads libllama
+
+        return open_engine(config, facts, progress)
+
+
+def installed_version() -> str:
+    """The installed version of the engine package, one that this adapter knows."""
+    try:
+        version = metadata.version(PACKAGE)
+    except metadata.PackageNotFoundError:
+        fail(
+            "P520",
+            f"the engine package `{PACKAGE}` is not installed",
+            expected=" or ".join(KNOWN_VERSIONS),
+            hint=f"install it with `pip install {PACKAGE}=={next(iter(KNOWN_VERSIONS))}`",
+        )
+    if version not in KNOWN_VERSIONS:
+        fail(
+            "P521",
+            f"`{PACKAGE}` {version} is not a version that this adapter knows",
+            expected=" or ".join(KNOWN_VERSIONS),
+            found=version,
+            hint=f"install it with `pip install {PACKAGE}=={next(iter(KNOWN_VERSIONS))}`",
+        )
+    return version
+
+
+BACKEND = LlamaCppBackend()

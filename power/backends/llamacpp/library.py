@@ -1,0 +1,103 @@
+"""The native library: loaded once, quiet on stdout and stderr, its words kept in a ring."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from functools import cache
+from typing import Any
+
+from power.backends.llamacpp.backend import KNOWN_VERSIONS, PACKAGE, installed_version
+from power.diagnostics import fail
+
+_KEPT_LINES = 400
+_WARN, _ERROR, _CONTINUED = 2, 3, 5  # ggml_log_level
+
+
+class NativeLog:
+    """The last lines the native library logged, oldest first."""
+
+    def __init__(self, limit: int = _KEPT_LINES) -> None:
+        self._lines: deque[tuple[int, str]] = deque(maxlen=limit)
+        self._open = False  # the last line did not end yet
+
+    def add(self, level: int, text: str) -> None:
+        """Take one callback's text: a line, a part of one, or several."""
+        if level == _CONTINUED:
+            level = self._lines[-1][0] if self._lines else _CONTINUED
+        for part in text.splitlines(keepends=True):
+            if self._open and self._lines:
+                known, before = self._lines.pop()
+                self._lines.append((known, before + part.rstrip("\r\n")))
+            else:
+                self._lines.append((level, part.rstrip("\r\n")))
+            self._open = not part.endswith("\n")
+
+    def clear(self) -> None:
+        """Forget everything, before a call whose words are wanted alone."""
+        self._lines.clear()
+        self._open = False
+
+    def problems(self, limit: int = 6) -> str:
+        """The last warnings and errors, one a line; all lines when there is none."""
+        grave = [line for level, line in self._lines if level in (_WARN, _ERROR) and line]
+        return "\n".join(grave[-limit:])
+
+    def text(self) -> str:
+        """Everything kept."""
+        return "\n".join(line for _, line in self._lines)
+
+
+LOG = NativeLog()
+
+
+def disable_cuda_graphs() -> None:
+    """Run CUDA kernels one by one; has to be called before the first `native`."""
+    os.environ["GGML_CUDA_DISABLE_GRAPHS"] = "1"
+
+
+@cache
+def native() -> Any:
+    """The module `llama_cpp.llama_cpp` with its library initialised.
+
+    Raises PowerError P523 when the mapped library is not the one of the
+    package's version (`LLAMA_CPP_LIB_PATH` can put another one in its place).
+    """
+    # An abort would start gdb to print a backtrace: seconds, and a second process.
+    os.environ["GGML_NO_BACKTRACE"] = "1"
+
+    import llama_cpp.llama_cpp as lib  # noqa: PLC0415 - loads libllama
+
+    @lib.llama_log_callback  # type: ignore[untyped-decorator]
+    def keep(level: int, text: bytes | None, _user_data: object) -> None:
+        LOG.add(level, (text or b"").decode("utf-8", "replace"))
+
+    _CALLBACKS.append(keep)
+    lib.llama_log_set(keep, None)
+    found = lib.llama_version().decode()
+    expected = KNOWN_VERSIONS[installed_version()]
+    if found != expected:
+        fail(
+            "P523",
+            f"the native library is not the one that `{PACKAGE}` brings",
+            expected=expected,
+            found=found,
+            hint="unset `LLAMA_CPP_LIB_PATH` or install the package again",
+        )
+    lib.llama_backend_init()
+    return lib
+
+
+def extra_buffers_are_safe() -> bool:
+    """Whether weights may be repacked into the CPU's special layouts.
+
+    Not when the library was built with AMX: GCC (12.2 seen) takes the
+    operand of `_tile_loadconfig` for 8 of its 64 bytes, drops the stores to the
+    others, and the first `tilezero` is an illegal instruction. The layouts are
+    chosen together, so that leaving AMX out leaves out all of them.
+    """
+    return b"AMX_INT8 = 1" not in native().llama_print_system_info()
+
+
+# ctypes callbacks live as long as this list; the library keeps bare pointers to them.
+_CALLBACKS: list[Any] = []

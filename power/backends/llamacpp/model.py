@@ -1,0 +1,111 @@
+"""A model's weights, loaded from open files, and its vocabulary's handle."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from power.backends.errors import EngineError, Kind
+from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
+
+# Reading into private memory (load mode NONE): a later write to the file, by
+# anyone, can not reach the weights. See docs/adr/0002-loading-artifacts.md.
+LOAD_READ = 0
+LOAD_MMAP = 1
+
+_SPLIT_NONE = 0
+_OUT_OF_MEMORY = ("failed to allocate", "unable to allocate", "bad_alloc", "out of memory")
+
+
+class Model:
+    """Owns one `llama_model`. Close it after every context made of it.
+
+    fds: the GGUF's shards in order, as open descriptors; they may be closed
+    after the constructor. Every tensor is validated: a NaN, an infinity or a
+    broken block refuses the file. progress gets 0.0 to 1.0; an exception it
+    raises stops the loading and comes out of the constructor.
+    Raises EngineError, kind `load` or `memory`.
+    """
+
+    def __init__(  # noqa: PLR0913 - the loader's own settings
+        self,
+        fds: Sequence[int],
+        *,
+        what: str,
+        gpu_layers: int | Literal["all"] = "all",
+        main_gpu: int = 0,
+        load_mode: int = LOAD_READ,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        lib = native()
+        params = lib.llama_model_default_params()
+        params.n_gpu_layers = -1 if gpu_layers == "all" else gpu_layers
+        params.main_gpu = main_gpu
+        if lib.llama_supports_gpu_offload():
+            params.split_mode = _SPLIT_NONE  # the whole model on main_gpu, as the plan says
+        params.load_mode = load_mode
+        params.check_tensors = True
+        params.use_extra_bufts = extra_buffers_are_safe()
+        watcher = _Progress(progress)
+        params.progress_callback = lib.llama_progress_callback(watcher)
+        LOG.clear()
+        self._handle: Any = _load(lib, fds, params)
+        if watcher.error is not None:
+            self.close()
+            raise watcher.error
+        if not self._handle:
+            raise _refusal(what)
+        self.vocab: Any = lib.llama_model_get_vocab(self._handle)
+        self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
+        self.recurrent: bool = bool(
+            lib.llama_model_is_recurrent(self._handle) or lib.llama_model_is_hybrid(self._handle)
+        )
+
+    @property
+    def handle(self) -> Any:
+        """The `llama_model *`."""
+        if not self._handle:
+            raise EngineError("load", "the model is closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Free the weights; safe to call again."""
+        handle, self._handle = self._handle, None
+        if handle:
+            native().llama_model_free(handle)
+
+
+def _load(lib: Any, fds: Sequence[int], params: Any) -> Any:
+    paths = [f"/proc/self/fd/{fd}".encode() for fd in fds]
+    if len(paths) == 1:
+        return lib.llama_model_load_from_file(paths[0], params)
+    array = (ctypes.c_char_p * len(paths))(*paths)
+    return lib.llama_model_load_from_splits(array, len(paths), params)
+
+
+def _refusal(what: str) -> EngineError:
+    detail = LOG.problems()
+    memory = any(word in detail.lower() for word in _OUT_OF_MEMORY)
+    kind: Kind = "memory" if memory else "load"
+    if memory:
+        return EngineError(kind, f"there is not enough memory to load the {what}", detail)
+    return EngineError(kind, f"the engine refused the {what}", detail)
+
+
+class _Progress:
+    """The loader's callback: passes progress on and stops the loading on an exception."""
+
+    def __init__(self, report: Callable[[float], None] | None) -> None:
+        self._report = report
+        self.error: BaseException | None = None
+
+    def __call__(self, fraction: float, _user_data: object) -> bool:
+        """Whether the loader goes on. An exception must not cross native frames."""
+        if self._report is not None:
+            try:
+                self._report(fraction)
+            except BaseException as error:  # noqa: BLE001 - raised again by the constructor
+                self.error = error
+                return False
+        return True

@@ -1,0 +1,90 @@
+"""Text to tokens, tokens to bytes, and the end-of-generation set."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from power.backends.errors import EngineError
+from power.backends.llamacpp.library import native
+from power.backends.llamacpp.model import Model
+
+_PIECE_BYTES = 64  # longer pieces are asked for again with their own size
+
+
+class LlamaVocabulary:
+    """`power.speculation.protocols.Vocabulary` of a loaded model."""
+
+    def __init__(self, model: Model) -> None:
+        lib = native()
+        self._vocab: Any = model.vocab
+        self._size = model.vocabulary_size
+        self._pieces: dict[int, bytes] = {}
+        self._ends = frozenset(
+            token for token in range(self._size) if lib.llama_vocab_is_eog(self._vocab, token)
+        )
+        self._bos: int = lib.llama_vocab_bos(self._vocab)
+        self._eos: int = lib.llama_vocab_eos(self._vocab)
+        self._adds_eos: bool = lib.llama_vocab_get_add_eos(self._vocab)
+
+    def piece(self, token: int) -> bytes:
+        """The bytes `token` adds to the text; empty for a control token."""
+        known = self._pieces.get(token)
+        if known is None:
+            known = self._pieces[token] = self._read_piece(token, special=False)
+        return known
+
+    def is_end(self, token: int) -> bool:
+        """Whether `token` is in the end-of-generation set."""
+        return token in self._ends
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """See `power.backends.interface.Engine.tokenize`.
+
+        A BOS that a chat template wrote is not doubled, and no EOS is appended:
+        the prompt is to be continued.
+        """
+        data = text.encode("utf-8")
+        ids = self._tokenize(data, special=special)
+        if special and len(ids) > 1 and ids[0] == ids[1] == self._bos:
+            del ids[0]
+        if self._adds_eos and ids and ids[-1] == self._eos:
+            del ids[-1]
+        return ids
+
+    def _tokenize(self, data: bytes, *, special: bool) -> list[int]:
+        lib = native()
+        room = len(data) + 8  # no token is shorter than a byte, but BOS, EOS and a space prefix are
+        while True:
+            buffer = (lib.llama_token * room)()
+            count = lib.llama_tokenize(
+                self._vocab,
+                data,
+                len(data),
+                buffer,
+                room,
+                True,  # noqa: FBT003 - add_special: BOS where the vocabulary says so
+                special,
+            )
+            if 0 <= count <= room:
+                return list(buffer[:count])
+            if -count <= room:  # also the INT32_MIN of an overflow would be above it
+                break
+            room = -count
+            if room >= 1 << 31:
+                break
+        raise EngineError("decode", f"the engine could not tokenise a text of {len(data)} bytes")
+
+    def _read_piece(self, token: int, *, special: bool) -> bytes:
+        if not 0 <= token < self._size:
+            msg = f"token {token} is outside the vocabulary of {self._size}"
+            raise ValueError(msg)
+        lib = native()
+        room = _PIECE_BYTES
+        for _ in range(2):
+            buffer = ctypes.create_string_buffer(room)
+            count = lib.llama_token_to_piece(self._vocab, token, buffer, room, 0, special)
+            if count >= 0:
+                return buffer.raw[:count]
+            room = -count
+        raise EngineError("decode", f"the engine gave no text for token {token}")

@@ -1,0 +1,58 @@
+"""Receipts as files: a new name each time, whole or not at all, never overwritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from power.diagnostics import fail
+from power.plan.files import write_atomic
+from power.receipt import bundle, strict_json, verify
+from power.receipt.predicate import Statement
+
+FOLDER = "receipts"
+SUFFIX = ".sigstore.json"
+# Base64 and the bundle around a payload at its limit.
+_FILE_LIMIT = 2 * strict_json.SIZE_LIMIT
+
+
+def default_path(receipt: bytes, folder: Path) -> Path:
+    """`FOLDER/TIME-PLAN-ID.sigstore.json` below `folder`: sorted by time, new for each run.
+
+    TIME is when the run ended (UTC); ID begins the receipt's identity, the
+    SHA-256 of what was signed.
+    """
+    envelope = bundle.decode(receipt)
+    statement = verify.parse(envelope, "receipt")
+    stem = f"{_stamp(statement)}-{statement.predicate.plan.name}"
+    return folder / FOLDER / f"{stem}-{verify.receipt_id(envelope.payload)[:12]}{SUFFIX}"
+
+
+def _stamp(statement: Statement) -> str:
+    """`2026-08-23T10:11:12.345Z` as `20260823T101112Z`."""
+    whole = statement.predicate.timing.finished.split(".", 1)[0].removesuffix("Z")
+    return whole.replace("-", "").replace(":", "") + "Z"
+
+
+def write_receipt(receipt: bytes, path: Path | None = None, folder: Path = Path()) -> Path:
+    """Write to `path`, or to the default path below `folder`; returns where it is.
+
+    Raises P450 when the file exists, P451 when it cannot be written.
+    """
+    target = default_path(receipt, folder) if path is None else path
+    if path is None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, receipt, overwrite=False)
+    return target
+
+
+def read_receipt(path: Path) -> bytes:
+    """The bytes of a receipt file; P605 when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(_FILE_LIMIT)
+    except OSError as error:
+        fail(
+            "P605",
+            f"cannot read the receipt `{path}`: {error.strerror}",
+            hint="check the path",
+        )

@@ -1,0 +1,38 @@
+"""What pydantic found wrong with a document, in this project's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+_WORDS = {"missing": "is missing", "extra_forbidden": "is not a field that is known here"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One field that has the wrong shape: `path` as `a.b[0].c`, `keys` as its parts."""
+
+    path: str
+    keys: tuple[str | int, ...]
+    message: str
+    kind: str  # pydantic's name for it
+
+
+def problems(error: ValidationError) -> Iterator[Problem]:
+    """Every problem, in the document's order; values are never repeated in them."""
+    for found in error.errors(include_url=False, include_input=False, include_context=False):
+        path = dotted(found["loc"])
+        text = _WORDS.get(found["type"])
+        if text is None:
+            text = "is refused: " + found["msg"][:1].lower() + found["msg"][1:]
+        yield Problem(path, found["loc"], f"`{path}` {text}" if path else text, found["type"])
+
+
+def dotted(keys: tuple[str | int, ...]) -> str:
+    """`("a", 0, "b")` as `a[0].b`."""
+    out = ""
+    for key in keys:
+        out += f"[{key}]" if isinstance(key, int) else f".{key}" if out else key
+    return out

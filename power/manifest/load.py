@@ -1,0 +1,136 @@
+"""Read a manifest or a profile: every problem of the file at once, each with its place.
+
+`load_manifest(path)` and `load_profile(path)` read files; `parse_manifest` and
+`parse_profile` take bytes that came from elsewhere (a revision of a repository).
+All raise `PowerError` with codes P101 to P119 and P141 to P146.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from power.diagnostics import PowerError, Span, fail
+from power.manifest.file_rules import manifest_rules, profile_rules
+from power.manifest.model import Manifest, Settings
+from power.manifest.problems import diagnose
+from power.manifest.profile import Profile
+from power.manifest.read import decode, read_bytes
+from power.manifest.source import Source
+from power.manifest.syntax import parse
+
+Model = TypeVar("Model", bound=Settings)
+Kind = Literal["manifest", "profile", "plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedManifest:
+    """A manifest with the text it came from. `path` is None for text without a file."""
+
+    manifest: Manifest
+    source: Source
+    path: Path | None = None
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self.source.text
+
+    def span(self, *keys: str | int, label: str = "") -> Span:
+        """Where the value at `keys` stands."""
+        return self.source.span(*keys, label=label)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProfile:
+    """A profile with the text it came from. `path` is None for text without a file."""
+
+    profile: Profile
+    source: Source
+    path: Path | None = None
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self.source.text
+
+    def span(self, *keys: str | int, label: str = "") -> Span:
+        """Where the value at `keys` stands."""
+        return self.source.span(*keys, label=label)
+
+
+def load_manifest(path: Path) -> LoadedManifest:
+    """The manifest in the file at `path`."""
+    loaded = parse_manifest(read_bytes(path, "manifest"), str(path))
+    return LoadedManifest(loaded.manifest, loaded.source, path)
+
+
+def load_profile(path: Path) -> LoadedProfile:
+    """The profile in the file at `path`."""
+    loaded = parse_profile(read_bytes(path, "profile"), str(path))
+    return LoadedProfile(loaded.profile, loaded.source, path)
+
+
+def parse_manifest(data: bytes, name: str) -> LoadedManifest:
+    """The manifest in `data`; `name` stands for the file in diagnostics."""
+    source, values = _values(data, name, "manifest")
+    manifest = _validate(Manifest, values, source)
+    _raise(manifest_rules(manifest, source))
+    return LoadedManifest(manifest, source)
+
+
+def parse_profile(data: bytes, name: str) -> LoadedProfile:
+    """The profile in `data`; `name` stands for the file in diagnostics."""
+    source, values = _values(data, name, "profile")
+    profile = _validate(Profile, values, source)
+    _raise(profile_rules(profile, source))
+    return LoadedProfile(profile, source)
+
+
+def kind_of(values: Mapping[str, Any]) -> Kind | None:
+    """What a parsed document is, by the keys that only one kind has; None if by none."""
+    if "plan_sha256" in values or "lock" in values:
+        return "plan"
+    if "target" in values or "draft" in values:
+        return "manifest"
+    return "profile" if "summary" in values or "evidence" in values else None
+
+
+def _values(data: bytes, name: str, what: Literal["manifest", "profile"]) -> tuple[Source, Any]:
+    source = Source(decode(data, name, what), name, what)
+    values = parse(source.text, name, what)
+    kind = kind_of(values)
+    if kind is not None and kind != what:
+        fail(
+            "P120",
+            f"this is a {kind}, not a {what}",
+            place=name,
+            expected=f"a {what}",
+            found=f"a {kind}",
+            hint=_WHERE_IT_GOES[kind],
+        )
+    return source, values
+
+
+_WHERE_IT_GOES = {
+    "plan": "`power run` and `power show` take a plan",
+    "profile": "name it in a manifest's `profile`, or pass it as `--profile`",
+    "manifest": "`power compile` takes a manifest",
+}
+
+
+def _validate(model: type[Model], values: Mapping[str, Any], source: Source) -> Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        problems = diagnose(error, model, values, source)
+    raise PowerError(problems)
+
+
+def _raise(problems: tuple[Any, ...]) -> None:
+    if problems:
+        raise PowerError(problems)

@@ -1,0 +1,185 @@
+"""A manifest laid over its profile laid over the defaults.
+
+`load_effective(path, profile=None)` is what a compiler calls: it reads both
+files, merges them and checks the rules between keys. `Effective` keeps where
+each value came from, so that later findings can point at the right line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from power.diagnostics import PowerError, Span
+from power.manifest.load import (
+    LoadedManifest,
+    LoadedProfile,
+    load_manifest,
+    load_profile,
+)
+from power.manifest.model import SECTIONS, Draft, Settings, Target
+from power.manifest.shipped import profile_path
+
+Layer = Literal["manifest", "profile", "default"]
+
+# Strategies whose proposer projects a draft vocabulary that FR can cut short.
+FR_STRATEGIES = frozenset({"mtp", "dflash", "dspark", "eagle3"})
+
+
+@dataclass(frozen=True)
+class Effective:
+    """Everything that holds for one plan before artifacts are looked at.
+
+    `settings` has all sections; its values of None that depend on other values
+    are settled by the properties here (`batch`, `rows`, `prefill_batch`,
+    `max_tokens`). Sizes are counts of rows or tokens.
+    """
+
+    loaded: LoadedManifest
+    profile: LoadedProfile | None
+    settings: Settings
+
+    @property
+    def name(self) -> str:
+        """The manifest's name."""
+        return self.loaded.manifest.name
+
+    @property
+    def target(self) -> Target:
+        """The target as the manifest pins it."""
+        return self.loaded.manifest.target
+
+    @property
+    def draft(self) -> Draft | None:
+        """The external draft as the manifest pins it, if it declares one."""
+        return self.loaded.manifest.draft
+
+    @property
+    def requested(self) -> str:
+        """The strategy asked for, which may be `auto`."""
+        return self.settings.speculation.spec_mode
+
+    @property
+    def implied(self) -> str | None:
+        """The strategy as far as the files alone tell; None where the artifacts decide.
+
+        `auto` with a draft is that draft's kind; without one it is the native
+        head or off, which only the target's header tells.
+        """
+        if self.requested != "auto":
+            return self.requested
+        return None if self.draft is None else self.draft.kind
+
+    @property
+    def batch(self) -> int:
+        """B. By default just what K and the fixed rows need."""
+        graph = self.settings.graph
+        if graph.batch is not None:
+            return graph.batch
+        rows = self.rows or 0
+        if self.implied == "off":
+            return rows + 1  # as much as the K that fills these rows would need
+        return max(self.settings.speculation.spec_draft_max + 2, rows)
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of a fixed shape, by default K + 1 (1 with `off`); None for a natural shape."""
+        graph = self.settings.graph
+        if graph.shape == "natural":
+            return None
+        if graph.rows is not None:
+            return graph.rows
+        return 1 if self.implied == "off" else self.settings.speculation.spec_draft_max + 1
+
+    @property
+    def prefill_batch(self) -> int:
+        """Tokens a prefill pass, by default 512 or the context where that is smaller."""
+        graph = self.settings.graph
+        return graph.prefill_batch or min(512, graph.context)
+
+    @property
+    def max_tokens(self) -> int:
+        """Most output tokens, by default 256 or what the context leaves behind one token."""
+        return self.settings.sampling.max_tokens or min(256, self.settings.graph.context - 1)
+
+    @property
+    def effective_snapshots(self) -> int:
+        """min(S, K): snapshots behind the last proposal would never be used."""
+        speculation = self.settings.speculation
+        return min(speculation.spec_mtp_recurrent_snapshots, speculation.spec_draft_max)
+
+    @cached_property
+    def _layers(self) -> dict[tuple[str, str], Layer]:
+        layers: dict[tuple[str, str], Layer] = {}
+        lower = None if self.profile is None else self.profile.profile
+        for section in SECTIONS:
+            for key in _written(lower, section):
+                layers[section, key] = "profile"
+            for key in _written(self.loaded.manifest, section):
+                layers[section, key] = "manifest"
+        return layers
+
+    def origin(self, section: str, key: str) -> Layer:
+        """Which layer the value of a setting came from."""
+        return self._layers.get((section, key), "default")
+
+    def span(self, section: str, key: str, label: str = "") -> Span | None:
+        """Where a value was written (`target` and `draft` included); None for a default."""
+        if section in {"target", "draft"}:
+            return self.loaded.span(section, key, label=label)
+        layer = self.origin(section, key)
+        if layer == "profile" and self.profile is not None:
+            return self.profile.span(section, key, label=label)
+        return self.loaded.span(section, key, label=label) if layer == "manifest" else None
+
+    def spans(self, *places: tuple[str, str, str]) -> tuple[Span, ...]:
+        """The spans of `(section, key, label)` triples that were written somewhere."""
+        found = (self.span(section, key, label) for section, key, label in places)
+        return tuple(span for span in found if span is not None)
+
+
+def load_effective(path: Path, profile: str | None = None) -> Effective:
+    """Read the manifest at `path` and its profile, merge them, check the rules.
+
+    `profile` replaces the one that the manifest names: a shipped name, or a path
+    relative to the working folder. Raises `PowerError` with P1xx codes.
+    """
+    from power.manifest.rules import check_rules  # noqa: PLC0415 - rules speak of Effective
+
+    loaded = load_manifest(path)
+    effective = merge(loaded, _profile_of(loaded, path, profile))
+    problems = check_rules(effective)
+    if problems:
+        raise PowerError(problems)
+    return effective
+
+
+def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> LoadedProfile | None:
+    if override is not None:
+        return load_profile(profile_path(override, Path()))
+    reference = loaded.manifest.profile
+    if reference is None:
+        return None
+    return load_profile(profile_path(reference, path.parent, loaded.span("profile")))
+
+
+def merge(loaded: LoadedManifest, profile: LoadedProfile | None) -> Effective:
+    """Lay the manifest's written keys over the profile's, over the defaults."""
+    lower = profile.profile if profile is not None else None
+    merged: dict[str, Any] = {}
+    for section in SECTIONS:
+        below, above = _written(lower, section), _written(loaded.manifest, section)
+        if above.get("shape") == "natural":
+            below.pop("rows", None)  # it was the rows of the shape that this one replaces
+        merged[section] = type(getattr(loaded.manifest, section))(**{**below, **above})
+    return Effective(loaded, profile, Settings(**merged))
+
+
+def _written(model: Settings | None, section: str) -> dict[str, Any]:
+    """The keys that a file wrote in a section, with their values."""
+    if model is None:
+        return {}
+    table = getattr(model, section)
+    return {key: getattr(table, key) for key in table.model_fields_set}

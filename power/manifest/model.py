@@ -1,0 +1,248 @@
+"""What a manifest may say: its keys, ranges and defaults, as frozen strict models.
+
+A section is the same class in a manifest, in a profile and after merging.
+`model_fields_set` tells what a file wrote from what is a default; a default of
+None depends on other values and is settled by `merge.Effective`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from power.manifest import text_rules
+from power.manifest.text_rules import Expected
+
+SCHEMA = 1
+LARGEST_INTEGER = 2**53 - 1  # the largest that RFC 8785 can write exactly
+
+DraftKind = Literal["draft-model", "dflash", "dflash2", "dspark", "eagle3"]
+Mode = Literal[
+    "auto",
+    "off",
+    "prompt-lookup",
+    "ngram-context",
+    "draft-model",
+    "mtp",
+    "dflash",
+    "dflash2",
+    "dspark",
+    "eagle3",
+]
+
+Name = Annotated[
+    str,
+    AfterValidator(text_rules.name),
+    Expected("lower-case letters, digits, `.`, `_` and `-`, at most 63, the first no mark"),
+]
+Sha256 = Annotated[
+    str, AfterValidator(text_rules.sha256), Expected("64 lower-case hexadecimal digits")
+]
+ArtifactPath = Annotated[
+    str,
+    AfterValidator(text_rules.relative_path),
+    Expected("a relative path with `/` between parts"),
+]
+ProfileRef = Annotated[
+    str,
+    AfterValidator(text_rules.profile_reference),
+    Expected("the name of a shipped profile, or a relative path that ends in `.toml`"),
+]
+Line = Annotated[
+    str, AfterValidator(text_rules.one_line), Expected("one line of text, at most 500 characters")
+]
+Origin = Annotated[
+    str,
+    AfterValidator(text_rules.origin),
+    Expected("where the file came from, without a password"),
+]
+Grammar = Annotated[
+    str, AfterValidator(text_rules.grammar), Expected("a GBNF grammar of at most 64 KiB")
+]
+Feature = Annotated[
+    str,
+    AfterValidator(text_rules.feature),
+    Expected("the name of a device or feature, such as `cuda`"),
+]
+Size = Annotated[int, Field(ge=1, le=LARGEST_INTEGER)]
+Cpu = Annotated[int, Field(ge=0, le=4095)]
+
+
+class Section(BaseModel):
+    """A table that is read strictly: no unknown key, no coercion, no infinity, no change."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Shard(Section):
+    """One file of a split GGUF."""
+
+    path: ArtifactPath
+    bytes: Size
+    sha256: Sha256
+
+
+Shards = Annotated[tuple[Shard, ...], Field(strict=False, min_length=2, max_length=999)]
+
+
+class Artifact(Section):
+    """A GGUF pinned by size and digest, and where it came from.
+
+    Of a split GGUF, `shards` lists every file in order; `path`, `bytes` and
+    `sha256` are those of the first.
+    """
+
+    path: ArtifactPath
+    bytes: Size
+    sha256: Sha256
+    source: Origin | None = Field(None, description="provenance; never fetched")
+    revision: Line | None = Field(
+        None, description="of the source; an immutable commit where the source is a hub"
+    )
+    license: Line | None = None
+    shards: Shards | None = None
+
+
+class Target(Artifact):
+    """The model whose output is authoritative."""
+
+
+class Draft(Artifact):
+    """The one external draft, bound to the target it was made for."""
+
+    kind: DraftKind
+    target_sha256: Sha256
+
+
+class Speculation(Section):
+    """How to propose: strategy and widths. The `spec_*` names are the legacy ones."""
+
+    spec_mode: Mode = Field(
+        "auto", description="`auto`: the declared draft, else the native head, else off"
+    )
+    spec_draft_max: int = Field(7, ge=1, le=64, description="K: most tokens in a proposal")
+    spec_draft_min: int = Field(
+        0, ge=0, le=64, description="a round that could draft fewer is target-only"
+    )
+    spec_draft_p_min: float = Field(
+        0.0, ge=0, le=1, description="stop drafting below this draft probability"
+    )
+    spec_mtp_recurrent_snapshots: int = Field(
+        7, ge=1, le=64, description="S: rejected rows a recurrent target drops without replay"
+    )
+    spec_mtp_fr_vocab_size: int | None = Field(
+        None, ge=1024, le=1_048_576, description="FR: rows the draft head projects; omit for all"
+    )
+    spec_mtp_adaptive: bool = Field(
+        default=False, description="start at min(K, S), widen or stop by what is accepted"
+    )
+
+
+class Graph(Section):
+    """Shapes and devices of the engine's graphs."""
+
+    batch: int | None = Field(
+        None, ge=1, le=4096, description="B: rows of a verification pass; max(K + 2, rows)"
+    )
+    shape: Literal["fixed", "natural"] = Field(
+        "natural", description="fixed: every pass has `rows` rows; natural: anchor + proposal"
+    )
+    rows: int | None = Field(None, ge=1, le=4096, description="of the fixed shape; K + 1")
+    context: int = Field(4096, ge=2, le=16_777_216, description="tokens")
+    prefill_batch: int | None = Field(
+        None, ge=1, le=65_536, description="tokens a prefill pass; min(512, context)"
+    )
+    flash_attention: Literal["on", "off"] = "on"
+    cuda_graphs: bool = True
+    backend_sampling: bool = Field(
+        default=False, description="greedy choice on the device instead of from copied logits"
+    )
+    gpu_layers: Annotated[int, Field(ge=0, le=10_000)] | Literal["all"] = "all"
+    main_gpu: int = Field(0, ge=0, le=255)
+
+
+class Host(Section):
+    """What a run asks of its host."""
+
+    threads: int | None = Field(None, ge=1, le=4096, description="omit for the physical cores")
+    cpu_affinity: (
+        Annotated[
+            tuple[Cpu, ...],
+            AfterValidator(text_rules.distinct),
+            Field(strict=False, min_length=1, max_length=4096),
+        ]
+        | None
+    ) = None
+    process_priority: Literal["low", "normal", "high"] = "normal"
+    cuda_high_priority: bool = False
+    require: Annotated[
+        tuple[Feature, ...],
+        AfterValidator(text_rules.distinct),
+        Field(strict=False, max_length=32),
+    ] = Field((), description="a host that lacks one of these refuses to run")
+
+
+class Sampling(Section):
+    """The target's sampler. A filter that is absent is not applied."""
+
+    temperature: float = Field(0.0, ge=0, le=100, description="0: greedy")
+    top_k: int | None = Field(None, ge=1, le=1_048_576)
+    top_p: float | None = Field(None, gt=0, le=1)
+    min_p: float | None = Field(None, ge=0, le=1)
+    typical_p: float | None = Field(None, gt=0, le=1)
+    repeat_penalty: float | None = Field(None, gt=0, le=10, description="1: none")
+    repeat_last_n: int | None = Field(
+        None, ge=0, le=65_536, description="tokens the penalty looks back at"
+    )
+    grammar: Grammar | None = None
+    # 2^32 - 1 is the engine's word for "draw a seed yourself": not repeatable.
+    seed: int = Field(0, ge=0, le=2**32 - 2)
+    max_tokens: int | None = Field(
+        None, ge=1, le=16_777_216, description="min(256, context - 1); a request may ask for less"
+    )
+
+
+class Exactness(Section):
+    """The level that the plan claims (docs: exactness is three claims)."""
+
+    level: Literal["rule", "shape", "serial"] = "rule"
+
+
+class Bounds(Section):
+    """Bounds that the receipt reports as met or not met."""
+
+    min_acceptance: float | None = Field(None, ge=0, le=1, description="accepted / drafted")
+
+
+class Settings(Section):
+    """The sections that a manifest and a profile share, all optional."""
+
+    speculation: Speculation = Speculation()
+    graph: Graph = Graph()
+    host: Host = Host()
+    sampling: Sampling = Sampling()
+    exactness: Exactness = Exactness()
+    bounds: Bounds = Bounds()
+
+
+SECTIONS = tuple(Settings.model_fields)
+
+
+class Head(Section):
+    """How every file begins. The first keys of a file come first in its models too."""
+
+    schema_: Annotated[int, Field(ge=SCHEMA, le=SCHEMA)] = Field(alias="schema")
+    name: Name
+
+
+class ManifestHead(Head):
+    """What only a manifest has."""
+
+    profile: ProfileRef | None = None
+    target: Target
+    draft: Draft | None = None
+
+
+class Manifest(Settings, ManifestHead):
+    """One manifest: the artifacts, a profile, and settings of its own."""

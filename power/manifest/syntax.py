@@ -1,0 +1,165 @@
+"""TOML text to plain values, with one diagnostic for what no parser can forgive."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from typing import Any, NoReturn
+
+from power.diagnostics import Span, fail
+from power.manifest.read import conflict_spans, span_at
+
+NESTING_LIMIT = 16
+
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_HEADER = re.compile(r"^[ \t]*\[.*")
+_HINTS = (
+    # what tomllib says (stable since 3.11) -> what helps
+    ("Invalid value", "strings need quotes; true and false are written in lower case"),
+    ("Expected '=' after a key", "write `key = value`, one on each line"),
+    ("Illegal character '\\n'", "close the string on the line where it starts, or use `'''`"),
+    ("Unterminated string", "close the string with the quotes that opened it"),
+    (
+        "Unescaped '\\' in a string",
+        "use a literal string in single quotes, or double the backslash",
+    ),
+    ("Expected newline or end of document", "one `key = value` on each line"),
+    ("Unclosed array", "close the array with `]`"),
+    ("Invalid initial character", "a key is letters, digits, `_` and `-`, or stands in quotes"),
+)
+
+
+def parse(text: str, name: str, what: str) -> dict[str, Any]:
+    """The values in `text`.
+
+    Raises P107 (conflict markers), P109 (not TOML), P110 (a key or table twice),
+    P111 (nested deeper than `NESTING_LIMIT`).
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        _refuse_syntax(text, name, what, str(error))
+    except RecursionError:
+        _refuse_nesting(name, what)
+    except ValueError:  # an integer of more digits than Python converts
+        _refuse_number(text, name)
+    if _too_deep(values):
+        _refuse_nesting(name, what)
+    return values
+
+
+def _too_deep(values: dict[str, Any]) -> bool:
+    level: list[Any] = [values]
+    for _ in range(NESTING_LIMIT + 1):
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _refuse_nesting(name: str, what: str) -> NoReturn:
+    fail(
+        "P111",
+        f"the {what} is nested too deeply",
+        place=name,
+        expected=f"at most {NESTING_LIMIT} levels",
+        found="more",
+        hint=f"a {what} needs three levels at most: check what wrote this file",
+    )
+
+
+def _refuse_number(text: str, name: str) -> NoReturn:
+    match = re.search(r"[0-9_]{1000,}", text)
+    spans = (span_at(text, match.start(), name, len(match.group())),) if match else ()
+    fail(
+        "P109",
+        "a number has too many digits",
+        spans=spans,
+        place=None if spans else name,
+        hint="write a number that fits 64 bits",
+    )
+
+
+def _refuse_syntax(text: str, name: str, what: str, message: str) -> NoReturn:
+    markers = conflict_spans(text, name)
+    if markers:
+        fail(
+            "P107",
+            f"the {what} holds merge-conflict markers",
+            spans=markers,
+            hint="keep one side of each conflict and remove the markers",
+        )
+    reason, offset = _place(text, message)
+    if reason.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate")):
+        _refuse_duplicate(text, name, offset)
+    fail(
+        "P109",
+        f"the {what} is not TOML: {reason[:1].lower()}{reason[1:]}",
+        spans=(span_at(text, offset, name),),
+        hint=next((hint for start, hint in _HINTS if reason.startswith(start)), None),
+    )
+
+
+def _place(text: str, message: str) -> tuple[str, int]:
+    """Tomllib's message without its place, and that place as an offset into `text`."""
+    match = _PLACE.search(message)
+    if match is None or match.group(1) is None:
+        return _PLACE.sub("", message), max(0, len(text.rstrip()) - 1)
+    # tomllib counts in text whose `\r\n` are `\n`; columns are the same in ours.
+    line, column = int(match.group(1)), int(match.group(2))
+    start = 0
+    for _ in range(line - 1):
+        start = text.find("\n", start) + 1
+    return message[: match.start()], min(start + column - 1, max(0, len(text) - 1))
+
+
+def _refuse_duplicate(text: str, name: str, offset: int) -> NoReturn:
+    """Point at both definitions; tomllib tells only the end of the second."""
+    lines = text.split("\n")
+    # The parser stops behind the value: that is the next line when the value ended its own.
+    index = text.count("\n", 0, offset)
+    if index > 0 and not lines[index][: offset - (text.rfind("\n", 0, offset) + 1)].strip():
+        index -= 1
+    second = _definition(lines[index])
+    spans: tuple[Span, ...] = ()
+    for earlier in _earlier(lines, index):
+        if second is not None and _definition(lines[earlier]) == second:
+            spans = (_line_span(lines, earlier, name, "first written here"),)
+            break
+    fail(
+        "P110",
+        f"`{second}` is written twice" if second else "a key is written twice",
+        spans=(_line_span(lines, index, name, "and again here" if spans else ""), *spans),
+        hint="keep one of them",
+    )
+
+
+def _definition(line: str) -> str | None:
+    """What a line defines: `[table]`, or the key before `=`."""
+    stripped = line.strip()
+    if stripped.startswith("["):
+        return stripped.split("#")[0].strip()
+    key, equals, _ = stripped.partition("=")
+    return key.strip().strip("\"'") if equals and not stripped.startswith("#") else None
+
+
+def _earlier(lines: list[str], index: int) -> list[int]:
+    """Earlier lines that could define the same: for a key, those of its own table."""
+    if _HEADER.match(lines[index]):
+        return list(range(index))
+    start = max((i for i in range(index) if _HEADER.match(lines[i])), default=0)
+    return list(range(start, index))
+
+
+def _line_span(lines: list[str], index: int, name: str, label: str) -> Span:
+    source = lines[index].rstrip("\r")
+    body = source.strip()
+    width = len(body if body.startswith("[") else body.partition("=")[0].rstrip())
+    return Span(
+        name, index + 1, len(source) - len(source.lstrip()) + 1, max(1, width), source, label
+    )

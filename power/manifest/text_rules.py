@@ -1,0 +1,154 @@
+"""Rules for the strings of a manifest: names, digests, paths, provenance.
+
+Each function returns its argument or raises a `PydanticCustomError` whose
+context may hold `hint`, the next action; what was expected is `Expected`, in
+the annotation beside the function.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic_core import PydanticCustomError
+
+MALFORMED = "malformed"
+_LINE_LIMIT = 500
+_PATH_LIMIT = 1024
+_PART_LIMIT = 255
+_GRAMMAR_LIMIT = 64 * 1024
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
+_FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+_HEX64 = re.compile(r"[0-9a-f]{64}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+Items = TypeVar("Items", bound=tuple[Hashable, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """In an annotation: what a value of this type looks like, for diagnostics."""
+
+    text: str
+
+
+def _refuse(message: str, hint: str | None = None) -> NoReturn:
+    # Braces would be read as a template by pydantic: the text travels in the context.
+    raise PydanticCustomError(MALFORMED, "{message}", {"message": message, "hint": hint})
+
+
+def name(value: str) -> str:
+    """A name that is safe as a file name and in a URL on every system."""
+    if not _NAME.fullmatch(value):
+        _refuse("is not a name", "use lower-case letters, digits, `.`, `_` and `-`")
+    return value
+
+
+def figure_name(value: str) -> str:
+    """The name of a number, with its unit as the last word."""
+    if not _FIGURE.fullmatch(value):
+        _refuse("is not the name of a figure", "write it as `decode_median_tok_s`")
+    return value
+
+
+def feature(value: str) -> str:
+    """The name of something a host may have or lack."""
+    if not _FEATURE.fullmatch(value):
+        _refuse("is not the name of a host feature", "write it as `cuda`")
+    return value
+
+
+def sha256(value: str) -> str:
+    """A SHA-256 in the one spelling that digests are compared in."""
+    if _HEX64.fullmatch(value):
+        return value
+    if _HEX64.fullmatch(value.strip().lower()):
+        _refuse("is a digest in another spelling", f"write it as `{value.strip().lower()}`")
+    digits = value.removeprefix("sha256:")
+    if _HEX64.fullmatch(digits):
+        _refuse("is a digest with a prefix", "leave out `sha256:`")
+    _refuse("is not a SHA-256", "`sha256sum FILE` prints it")
+
+
+def relative_path(value: str) -> str:
+    """A path of FORMATS: relative, portable, and unable to leave its root."""
+    if not value:
+        _refuse("is empty")
+    if not value.isprintable():
+        _refuse("holds a control or invisible character", "type the path again by hand")
+    if "\\" in value:
+        _refuse("holds a backslash", f"write it as `{value.replace(chr(92), '/')}`")
+    if value.startswith("/"):
+        _refuse("is absolute", "name the file relative to the manifest or to an artifact root")
+    if _DRIVE.match(value) or _SCHEME.match(value):
+        _refuse(
+            "names a drive or a scheme",
+            "name a file below an artifact root; where it came from goes into `source`",
+        )
+    parts = value.split("/")
+    if ".." in parts:
+        _refuse("climbs with `..`", "put the file below the manifest, or pass `--artifacts DIR`")
+    if "" in parts or "." in parts:
+        _refuse("holds an empty part or `.`", "write each part of the path once")
+    if len(value) > _PATH_LIMIT or any(len(part.encode()) > _PART_LIMIT for part in parts):
+        _refuse("is too long", "shorten the path")
+    return value
+
+
+def profile_reference(value: str) -> str:
+    """The name of a shipped profile, or a path that ends in `.toml`."""
+    if value.endswith(".toml"):
+        return relative_path(value)
+    if "/" in value or "\\" in value:
+        _refuse("is a path that does not end in `.toml`", "name the file with its ending")
+    return name(value)
+
+
+def one_line(value: str) -> str:
+    """Text for one line of a report: not empty, printable, not endless."""
+    if not value.strip():
+        _refuse("is empty", "write it, or leave the key out")
+    if not value.isprintable():
+        _refuse("holds a control or invisible character", "write it on one line of plain text")
+    if len(value) > _LINE_LIMIT:
+        _refuse("is too long", f"keep it to {_LINE_LIMIT} characters")
+    return value
+
+
+def origin(value: str) -> str:
+    """Provenance: it ends up in plans and receipts, so it must hold no secret."""
+    one_line(value)
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        _refuse("is not a valid URL", "copy the address from the source again")
+    if parts.scheme in {"http", "https"} and ("@" in parts.netloc or "token=" in parts.query):
+        _refuse("holds a password or token", "plans are published: leave the credentials out")
+    return value
+
+
+def grammar(value: str) -> str:
+    """GBNF text; whether it is a grammar is for the engine to say."""
+    if not value.strip():
+        _refuse("is empty", "write a grammar with a `root` rule, or leave the key out")
+    if "\0" in value:
+        _refuse("holds a NUL character")
+    if len(value.encode()) > _GRAMMAR_LIMIT:
+        _refuse("is too long", "keep the grammar to 64 KiB")
+    return value
+
+
+def distinct(values: Items) -> Items:
+    """Each item once."""
+    seen: set[Hashable] = set()
+    for item in values:
+        if item in seen:
+            _refuse(f"holds `{item}` twice", "name each once")
+        seen.add(item)
+    return values

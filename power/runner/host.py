@@ -1,0 +1,75 @@
+"""The host a run finds: what a record says of it, and what a plan asks of it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped,unused-ignore]
+
+from power.diagnostics import fail
+from power.plan.model import Host
+from power.runner.types import HostRecord
+
+_NICENESS = {"low": 10, "normal": 0, "high": -5}
+
+
+def niceness(priority: str) -> int:
+    """What `host.process_priority` adds to the worker's niceness."""
+    return _NICENESS[priority]
+
+
+def physical_cores() -> int:
+    """Physical cores of the host; logical ones where it does not say; at least 1."""
+    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+
+
+def resolve_threads(host: Host) -> int:
+    """Threads of the engine: as planned, else one a physical core within the affinity."""
+    if host.threads is not None:
+        return host.threads
+    cores = physical_cores()
+    return cores if host.cpu_affinity is None else min(cores, len(host.cpu_affinity))
+
+
+def host_record(threads: int) -> HostRecord:
+    """This host, without its name or its user's."""
+    return HostRecord(
+        os=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        cpu=_cpu_model(),
+        physical_cores=physical_cores(),
+        threads=threads,
+        memory_bytes=psutil.virtual_memory().total,
+    )
+
+
+def _cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() == "model name":
+            return value.strip()
+    return platform.processor() or "unknown"
+
+
+def check_required(required: Sequence[str], devices: Sequence[str]) -> None:
+    """Refuse (P511) when the loaded engine sees no device of a kind the plan requires.
+
+    A device's name begins with its kind: `CUDA0`, `Metal`, `CPU`.
+    """
+    missing = [
+        kind for kind in required if not any(d.lower().startswith(kind.lower()) for d in devices)
+    ]
+    if missing:
+        fail(
+            "P511",
+            f"the host lacks what the plan requires: {', '.join(f'`{m}`' for m in missing)}",
+            expected=", ".join(required),
+            found=", ".join(devices) or "no device",
+            hint="run on a host that has it, or change `host.require` and compile again",
+        )

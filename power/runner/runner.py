@@ -1,0 +1,248 @@
+"""A plan, its verified artifacts and one worker: requests in, records out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Protocol, Self
+
+from power.diagnostics import ExitCode, PowerError
+from power.plan.model import Plan
+from power.runner.host import check_required, host_record, niceness, resolve_threads
+from power.runner.limits import CANCEL_GRACE_S, call_limit
+from power.runner.process import WorkerProcess
+from power.runner.protocol import (
+    Cancel,
+    Done,
+    Emit,
+    Load,
+    Progress,
+    Ready,
+    Refused,
+    Run,
+)
+from power.runner.record import (
+    check_engine,
+    check_strategy,
+    contradiction,
+    engine_record,
+    run_record,
+)
+from power.runner.request import check_request
+from power.runner.settings import engine_config, sampling_config, scheduler_settings
+from power.runner.text import CommittedText
+from power.runner.types import Request, RunRecord
+from power.speculation.outcome import Finish
+
+
+class OpenFile(Protocol):
+    """A verified artifact file."""
+
+    @property
+    def fd(self) -> int:
+        """Its open descriptor."""
+        ...
+
+
+class Artifacts(Protocol):
+    """What `power.plan.verified.open_verified` gives: files whose bytes were checked."""
+
+    @property
+    def target(self) -> Sequence[OpenFile]:
+        """The target's files, in shard order."""
+        ...
+
+    @property
+    def draft(self) -> Sequence[OpenFile]:
+        """The draft's files; empty without one."""
+        ...
+
+
+class Runner:
+    """Runs requests of one plan, one after another, on one loaded engine.
+
+    A context manager: entering starts the worker and loads the model, leaving
+    ends it. Both, and `generate`, raise PowerError: exit 2 for a request that
+    cannot run, 3 for an engine or a host that is not the plan's, 4 when the
+    engine failed; after 3 and 4 the worker is gone.
+
+    progress: called with the loaded fraction of the model, 0.0 to 1.0.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        artifacts: Artifacts,
+        *,
+        backend: str = "llamacpp",
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.plan = plan
+        self._artifacts = artifacts
+        self._backend = backend
+        self._progress = progress
+        self._limit_s = call_limit()
+        self._threads = resolve_threads(plan.host)
+        self._worker: WorkerProcess | None = None
+        self._ready: Ready | None = None
+        self._number = 0
+        self._cancelled = False
+
+    def __enter__(self) -> Self:
+        target = tuple(file.fd for file in self._artifacts.target)
+        draft = tuple(file.fd for file in self._artifacts.draft)
+        self._worker = WorkerProcess((*target, *draft), self._limit_s)
+        try:
+            self._ready = self._load(self._worker, target, draft)
+        except BaseException:
+            self._drop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return
+        if error is None:
+            worker.close()
+        else:
+            worker.kill()
+
+    def cancel(self) -> None:
+        """End the running request at its last committed round; safe in a signal handler.
+
+        Between two requests it ends the next one; while the model is loading,
+        entering raises KeyboardInterrupt.
+        """
+        self._cancelled = True
+        if self._worker is not None:
+            self._worker.wake()
+
+    def generate(self, request: Request, on_text: Callable[[str], None] | None = None) -> RunRecord:
+        """Run one request; `on_text` gets its text in whole characters as it is committed.
+
+        When this raises, the text that `on_text` got stays valid, and there is no
+        record. A cancelled request has one, with finish `cancelled`; if the
+        worker does not end the request within 10 s, KeyboardInterrupt is raised.
+        """
+        check_request(request, self.plan.sampling)
+        worker, ready = self._live()
+        self._number += 1
+        seed = self.plan.sampling.seed if request.seed is None else request.seed
+        run = Run(
+            number=self._number,
+            text=request.text,
+            special=request.special,
+            sampling=sampling_config(self.plan, seed),
+            control=request.control,
+            max_tokens=request.max_tokens or self.plan.sampling.max_tokens,
+            stop=request.stop,
+            clock_ns=time.monotonic_ns(),
+        )
+        started = _now()
+        text = CommittedText(on_text)
+        strategy = "off" if request.control else self.plan.speculation.strategy
+        try:
+            worker.doing = "running the request"
+            worker.send(run)
+            done = self._until_done(worker, text)
+            reason = contradiction(run, done, text.data)
+            if reason is not None:
+                worker.fail_protocol(reason)
+            check_strategy(strategy, done.proposer_width)
+        except PowerError as error:
+            if error.exit_code > ExitCode.CANNOT_JUDGE:
+                self._drop()
+            raise
+        except BaseException:
+            self._drop()  # the worker's next frames would answer a request that nobody follows
+            raise
+        if done.finish is Finish.CANCELLED:
+            self._cancelled = False
+        text.finish(done.text)
+        return run_record(
+            run,
+            done,
+            strategy=strategy,
+            started=started,
+            finished=_now(),
+            engine=engine_record(ready.identity),
+            host=host_record(self._threads),
+            notes=ready.notes,
+        )
+
+    def _load(
+        self, worker: WorkerProcess, target: tuple[int, ...], draft: tuple[int, ...]
+    ) -> Ready:
+        plan = self.plan
+        affinity = plan.host.cpu_affinity
+        worker.doing = "loading the model"
+        worker.send(
+            Load(
+                backend=self._backend,
+                engine=engine_config(plan, target, draft, self._threads),
+                settings=scheduler_settings(plan),
+                affinity=None if affinity is None else tuple(affinity),
+                nice=niceness(plan.host.process_priority),
+                beat_s=min(1.0, self._limit_s / 4),
+            )
+        )
+        while True:
+            match worker.receive():
+                case Progress(fraction=fraction):
+                    if self._progress is not None:
+                        self._progress(fraction)
+                case Ready() as ready:
+                    break
+                case Refused(diagnostics=diagnostics):
+                    raise PowerError(diagnostics)
+                case None:
+                    raise KeyboardInterrupt
+                case other:
+                    worker.fail_protocol(f"`{other.type}` instead of `ready`")
+        check_engine(plan.engine, ready.identity)
+        check_required(plan.host.require, ready.identity.devices)
+        return ready
+
+    def _until_done(self, worker: WorkerProcess, text: CommittedText) -> Done:
+        until: float | None = None
+        while True:
+            if until is None and self._cancelled:
+                worker.send(Cancel(self._number))
+                until = time.monotonic() + CANCEL_GRACE_S
+            try:
+                message = worker.receive(until)
+            except TimeoutError:
+                raise KeyboardInterrupt from None
+            match message:
+                case Emit(text=data):
+                    text.add(data)
+                case Done():
+                    return message
+                case Refused(diagnostics=diagnostics):
+                    raise PowerError(diagnostics)
+                case None:
+                    continue
+                case other:
+                    worker.fail_protocol(f"`{other.type}` in a request")
+
+    def _live(self) -> tuple[WorkerProcess, Ready]:
+        if self._worker is None or self._ready is None:
+            raise RuntimeError("the runner is not open: use it in a `with` block")
+        return self._worker, self._ready
+
+    def _drop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.kill()
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

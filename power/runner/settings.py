@@ -1,0 +1,71 @@
+"""From a plan to what the engine and the scheduler are told. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from power.backends.interface import EngineConfig, SamplingConfig
+from power.plan.model import Plan
+from power.speculation.outcome import Settings
+
+
+def engine_config(
+    plan: Plan, target: tuple[int, ...], draft: tuple[int, ...], threads: int
+) -> EngineConfig:
+    """The engine's settings; `target` and `draft` are open file descriptors, one a shard."""
+    spec, graph = plan.speculation, plan.graph
+    extra: dict[str, Any] = {}
+    if plan.host.cuda_high_priority:
+        extra["cuda_high_priority"] = True
+    return EngineConfig(
+        target=target,
+        draft=draft,
+        strategy=spec.strategy,
+        draft_max=spec.spec_draft_max or 0,
+        draft_p_min=spec.spec_draft_p_min or 0.0,
+        snapshots=spec.effective_snapshots or 0,
+        fr_vocab_size=spec.spec_mtp_fr_vocab_size,
+        fr_rule=spec.fr_rule or "full",
+        context=graph.context,
+        batch=graph.batch or 1,
+        rows=graph.rows,
+        prefill_batch=graph.prefill_batch,
+        flash_attention=graph.flash_attention == "on",
+        cuda_graphs=graph.cuda_graphs,
+        backend_sampling=graph.backend_sampling,
+        gpu_layers=graph.gpu_layers,
+        main_gpu=graph.main_gpu,
+        threads=threads,
+        extra=extra,
+    )
+
+
+def scheduler_settings(plan: Plan) -> Settings:
+    """The scheduler's settings. A pure KV cache trims any suffix: its window is K."""
+    spec = plan.speculation
+    width = spec.spec_draft_max or 0
+    snapshots = width if spec.effective_snapshots is None else spec.effective_snapshots
+    return Settings(
+        draft_max=width,
+        draft_min=spec.spec_draft_min or 0,
+        window=snapshots if spec.rollback == "snapshots" else width,
+        snapshots=snapshots,
+        context=plan.graph.context,
+        adaptive=bool(spec.spec_mtp_adaptive),
+    )
+
+
+def sampling_config(plan: Plan, seed: int) -> SamplingConfig:
+    """The plan's sampler with this request's seed."""
+    sampling = plan.sampling
+    return SamplingConfig(
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=sampling.min_p,
+        typical_p=sampling.typical_p,
+        repeat_penalty=sampling.repeat_penalty,
+        repeat_last_n=sampling.repeat_last_n,
+        grammar=sampling.grammar,
+        seed=seed,
+    )

@@ -1,0 +1,250 @@
+"""The worker process: loads one engine, runs requests one after another, holds no key.
+
+Started as `python -m power.runner.worker SOCKET PARENT` by `power.runner.process`.
+Two threads: the main one runs the engine; the other waits for commands, so that
+a cancel arrives while a pass runs, and the end of the parent ends the worker
+even inside a native call.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from power.backends.errors import EngineError
+from power.backends.interface import Engine
+from power.backends.registry import backend
+from power.diagnostics import Diagnostic, ExitCode, PowerError, fail
+from power.runner.confine import apply_host, confine, peak_rss
+from power.runner.protocol import (
+    Alive,
+    Cancel,
+    Done,
+    Emit,
+    FromWorker,
+    Load,
+    Progress,
+    Ready,
+    Refused,
+    Run,
+    ToWorker,
+    encode,
+    read_command,
+)
+from power.speculation.controller import make_controller
+from power.speculation.outcome import Finish, Outcome, Phase
+from power.speculation.scheduler import generate
+
+_clock = time.monotonic_ns  # one clock for both processes
+
+
+class Link:
+    """The worker's end of the socket; `orphaned` is called when the parent has gone."""
+
+    def __init__(self, sock: socket.socket, orphaned: Callable[[], object]) -> None:
+        self._sock = sock
+        self._orphaned = orphaned
+        self._commands: queue.SimpleQueue[ToWorker | None] = queue.SimpleQueue()
+        self._cancelled = 0  # the highest request number that was cancelled
+        self._last_sent = time.monotonic()
+        threading.Thread(target=self._listen, name="commands", daemon=True).start()
+
+    def _listen(self) -> None:
+        while (command := self._next()) is not None:
+            if isinstance(command, Cancel):
+                self._cancelled = max(self._cancelled, command.number)
+            else:
+                self._commands.put(command)
+        self._commands.put(None)
+        self._orphaned()
+
+    def _next(self) -> ToWorker | None:
+        try:
+            return read_command(self._sock)
+        except OSError:
+            return None
+
+    def receive(self) -> ToWorker | None:
+        """The next command that is not a cancel, waiting for it; None without a parent."""
+        return self._commands.get()
+
+    def send(self, message: FromWorker) -> None:
+        """Send `message` whole."""
+        self._sock.sendall(encode(message))
+        self._last_sent = time.monotonic()
+
+    def is_cancelled(self, number: int, beat_s: float) -> bool:
+        """Whether request `number` is to end; shows a sign of life when it is due.
+
+        The scheduler asks between native calls, so that a hung one stays silent.
+        """
+        if time.monotonic() - self._last_sent >= beat_s:
+            self.send(Alive())
+        return self._cancelled >= number
+
+
+def serve(link: Link) -> None:
+    """Load what the first command says, then run requests until told to close."""
+    load = link.receive()
+    if not isinstance(load, Load):
+        return
+    try:
+        engine, ready = _load(link, load)
+    except Exception as error:  # noqa: BLE001 - the worker's edge: everything becomes a diagnostic
+        link.send(Refused(explain(error), fatal=True))
+        return
+    link.send(ready)
+    try:
+        while isinstance(run := link.receive(), Run):
+            if not _answer(link, engine, load, run):
+                return
+    finally:
+        engine.close()
+
+
+def _load(link: Link, load: Load) -> tuple[Engine, Ready]:
+    try:
+        notes = apply_host(load.affinity, load.nice)
+    except OSError as error:
+        fail(
+            "P511",
+            f"the host does not have the CPUs of `host.cpu_affinity`: {error.strerror or error}",
+            expected=f"CPUs {', '.join(map(str, load.affinity or ()))}",
+            hint="change `host.cpu_affinity` to CPUs of this host and compile again",
+        )
+    engine = backend(load.backend).open(load.engine, lambda f: link.send(Progress(float(f))))
+    return engine, Ready(engine.identity, notes)
+
+
+def _answer(link: Link, engine: Engine, load: Load, run: Run) -> bool:
+    """Run one request and send what came of it; False when the engine is not to be trusted."""
+    try:
+        done = _run(link, engine, load, run)
+    except Exception as error:  # noqa: BLE001 - the worker's edge: everything becomes a diagnostic
+        fatal = not isinstance(error, PowerError) or error.exit_code is ExitCode.ENGINE_FAILED
+        link.send(Refused(explain(error), fatal=fatal))
+        return not fatal
+    link.send(done)
+    return True
+
+
+def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
+    received = _clock()
+    prompt = engine.tokenize(run.text, special=run.special)
+    tokenised = _clock()
+    _check_length(len(prompt), load.settings.context)
+    first_token: int | None = None
+
+    def emit(_ids: Sequence[int], text: bytes) -> None:
+        nonlocal first_token
+        if first_token is None:
+            first_token = _clock()
+        if text:
+            link.send(Emit(text))
+
+    chunks = -(-len(prompt) // max(1, load.engine.prefill_batch))
+    link.send(Alive(calls=chunks + 1))
+    session = engine.session(run.sampling, control=run.control)
+    outcome = generate(
+        prompt=prompt,
+        target=session.target,
+        proposer=session.proposer,
+        sampler=session.sampler,
+        vocabulary=engine.vocabulary,
+        controller=make_controller(load.settings),
+        settings=load.settings,
+        max_tokens=run.max_tokens,
+        stop=[s.encode() for s in run.stop],
+        emit=emit,
+        cancelled=lambda: link.is_cancelled(run.number, load.beat_s),
+        clock=_clock,
+    )
+    end = _clock()
+    if outcome.finish is Finish.FAILED:
+        raise outcome.error or RuntimeError("the scheduler failed without an error")
+    phases = outcome.counters.phases_ns
+    phases[Phase.TOKENISE] = phases.get(Phase.TOKENISE, 0) + tokenised - received
+    width = session.proposer.max_width
+    return _done(run, prompt, outcome, width=width, end=end, first_token=first_token)
+
+
+def _done(  # noqa: PLR0913 - the parts of one frame
+    run: Run,
+    prompt: list[int],
+    outcome: Outcome,
+    *,
+    width: int,
+    end: int,
+    first_token: int | None,
+) -> Done:
+    return Done(
+        number=run.number,
+        prompt_ids=tuple(prompt),
+        ids=outcome.ids,
+        text=outcome.text,
+        finish=outcome.finish,
+        proposer_width=width,
+        counters=outcome.counters,
+        wall_ns=end - run.clock_ns,
+        first_token_ns=None if first_token is None else first_token - run.clock_ns,
+        peak_rss_bytes=peak_rss(),
+    )
+
+
+def _check_length(tokens: int, context: int) -> None:
+    if tokens == 0:
+        fail("P513", "the prompt has no tokens", hint="give a prompt")
+    if tokens > context:
+        fail(
+            "P514",
+            f"the prompt has {tokens} tokens, the context holds {context}",
+            expected=f"at most {context} tokens",
+            found=f"{tokens} tokens",
+            hint="shorten the prompt, or raise `graph.context` and compile again",
+        )
+
+
+def explain(error: BaseException) -> tuple[Diagnostic, ...]:
+    """What the parent shows for `error`; a surprise also leaves its traceback on stderr."""
+    match error:
+        case PowerError():
+            return error.diagnostics
+        case EngineError():
+            return (error.diagnostic(),)
+        case MemoryError():
+            return (
+                Diagnostic(
+                    "P506",
+                    "the engine's worker ran out of memory",
+                    found=str(error) or None,
+                    hint="lower `graph.context`, use a smaller quantisation, or free memory",
+                ),
+            )
+    traceback.print_exception(error, file=sys.stderr)
+    return (
+        Diagnostic(
+            "P507",
+            f"the engine failed with {type(error).__name__}",
+            found=str(error) or None,
+            hint="run the request again; if it fails again, report it with this message",
+        ),
+    )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Confine the process, then serve the socket with file descriptor `arguments[0]`."""
+    descriptor, parent = map(int, arguments)
+    confine(parent)
+    sock = socket.socket(fileno=descriptor)
+    sock.set_inheritable(False)
+    serve(Link(sock, orphaned=lambda: os._exit(0)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

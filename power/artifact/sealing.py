@@ -1,0 +1,168 @@
+"""Copies of files that nobody can change any more: hashed while copied, then sealed.
+
+A model that the engine maps from a file changes when the file is written to. A
+sealed memory file (memfd_create(2), F_ADD_SEALS in fcntl(2)) cannot be written,
+cut or grown by anyone, so the bytes that were hashed are the bytes that run.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from power.artifact.hashing import BLOCK, Meter, Progress, each_file, read_into
+from power.artifact.opened import OpenFile
+from power.diagnostics import fail
+
+_NAME_LIMIT = 200  # memfd_create(2) allows 249 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealedFile:
+    """A sealed memory file; the holder closes it. `sha256` is of exactly its `size` bytes."""
+
+    name: str
+    fd: int
+    size: int
+    sha256: str
+
+    @property
+    def path(self) -> str:
+        """A path that opens it in this process, for code that wants a file name."""
+        return f"/proc/self/fd/{self.fd}"
+
+    def close(self) -> None:
+        """Give the memory back, once no process maps or holds it."""
+        os.close(self.fd)
+
+
+def seal_files(
+    files: Sequence[OpenFile], progress: Progress | None = None
+) -> tuple[SealedFile, ...]:
+    """Copy every file into a sealed memory file while hashing it, in one pass over its bytes.
+
+    Raises PowerError P230 (a file changed or cannot be read), P233 (the system
+    has no sealed memory files), P234 (not enough memory). Nothing stays open then.
+    """
+    if not hasattr(os, "memfd_create"):
+        _unsupported("this system has no memfd_create")
+    _check_memory(sum(file.size for file in files))
+    sealed: list[SealedFile] = []
+
+    def work(file: OpenFile, meter: Meter) -> SealedFile:
+        out = _seal(file, meter)
+        sealed.append(out)
+        return out
+
+    try:
+        return each_file(files, work, progress)
+    except BaseException:
+        for file in sealed:
+            file.close()
+        raise
+
+
+def _seal(file: OpenFile, meter: Meter) -> SealedFile:
+    name = os.path.basename(file.name)[:_NAME_LIMIT]  # noqa: PTH119 - a name, not a path
+    try:
+        fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except OSError as error:
+        _unsupported(str(error.strerror))
+    try:
+        digest = _copy(file, fd, meter)
+        file.check_unchanged()
+        fcntl.fcntl(
+            fd,
+            fcntl.F_ADD_SEALS,
+            fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
+        )
+    except OSError as error:
+        os.close(fd)
+        if error.errno in {errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT}:
+            _no_memory(file.size, None)
+        _unsupported(str(error.strerror))
+    except BaseException:
+        os.close(fd)
+        raise
+    return SealedFile(file.name, fd, file.size, digest)
+
+
+def _copy(file: OpenFile, fd: int, meter: Meter) -> str:
+    digest = hashlib.sha256()
+    block = memoryview(bytearray(min(BLOCK, max(1, file.size))))
+    done = 0
+    while done < file.size and not meter.stop:
+        count = read_into(file, block, done)
+        digest.update(block[:count])
+        written = 0
+        while written < count:
+            written += os.write(fd, block[written:count])
+        done += count
+        meter.advance(count)
+    return digest.hexdigest()
+
+
+def _check_memory(needed: int) -> None:
+    """Refuse early what would otherwise end in the kernel's out-of-memory killer."""
+    free = available_memory()
+    if free is not None and needed > free:
+        _no_memory(needed, free)
+
+
+def available_memory() -> int | None:
+    """Bytes this process may still take: the host's and its control group's; None if unknown."""
+    limits = [_host_available(), _group_available()]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
+
+
+def _host_available() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def _group_available(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    try:
+        limit = (root / "memory.max").read_text("ascii").strip()
+        if limit == "max":
+            return None
+        used = int((root / "memory.current").read_text("ascii"))
+        # File cache counts as used but is given back under pressure.
+        for line in (root / "memory.stat").read_text("ascii").splitlines():
+            if line.startswith(("inactive_file ", "active_file ")):
+                used -= int(line.split()[1])
+        return max(0, int(limit) - used)
+    except (OSError, ValueError):
+        return None
+
+
+def _no_memory(needed: int, free: int | None) -> NoReturn:
+    fail(
+        "P234",
+        "there is not enough memory to hold the artifacts",
+        expected=f"{needed} bytes",
+        found="less" if free is None else f"{free} bytes available",
+        hint="close other programs, raise the container's limit, or use a smaller quantisation",
+    )
+
+
+def _unsupported(reason: str) -> NoReturn:
+    fail(
+        "P233",
+        "artifacts cannot be sealed in memory here, so what was hashed could change "
+        "before it is loaded",
+        expected="Linux with memfd_create and file seals",
+        found=reason,
+        hint="run on Linux 3.17 or later, outside a sandbox that forbids memfd_create",
+    )

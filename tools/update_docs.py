@@ -19,6 +19,10 @@ from power.cli.app import app
 from power.diagnostics import CODES
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tools import reference_tables  # noqa: E402 - beside this program, wherever it is run from
+
 WIDTH = 100
 RANGES = {
     "P1": "Manifest and profile",
@@ -58,7 +62,13 @@ def diagnostics() -> str:
     return "\n\n".join(parts)
 
 
-PARTS: dict[str, Callable[[], str]] = {"cli": cli, "diagnostics": diagnostics}
+PARTS: dict[str, Callable[[], str]] = {
+    "cli": cli,
+    "diagnostics": diagnostics,
+    "manifest": reference_tables.manifest,
+    "profile": reference_tables.profile,
+    "plan": reference_tables.plan,
+}
 
 
 def updated(text: str) -> str:

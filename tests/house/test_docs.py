@@ -1,0 +1,136 @@
+"""Documentation: links lead somewhere, commands exist, generated parts are up to date."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from power.cli.app import VERBS, app
+from power.manifest.model import Manifest
+from power.manifest.profile import Profile
+from power.plan.model import Plan
+from tests.house.sources import ROOT, texts
+
+from tools import reference_tables, update_docs
+
+PAGES = sorted(name for name in texts() if name.endswith(".md"))
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that headings of a page get."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).strip().replace(" ", "-") for h in headings}
+
+
+def shell_lines(page: str) -> list[str]:
+    """The commands of a page's bash blocks, one a line."""
+    blocks = [body for kind, body in FENCE.findall(texts()[page]) if kind == "bash"]
+    return [line.strip() for block in blocks for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_relative_links_lead_somewhere(page: str) -> None:
+    dead = []
+    for link in LINK.findall(FENCE.sub("", texts()[page])):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        goal = (ROOT / page).parent / path if path else ROOT / page
+        if not goal.exists() or (anchor and anchor not in anchors(goal.read_text("utf-8"))):
+            dead.append(link)
+    assert dead == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_has_one_title(page: str) -> None:
+    assert len(re.findall(r"^# ", FENCE.sub("", texts()[page]), re.MULTILINE)) == 1
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.startswith("docs/") and "/adr/" not in p])
+def test_every_page_is_in_the_index(page: str) -> None:
+    index = (ROOT / "docs/README.md").read_text("utf-8")
+    assert page == "docs/README.md" or f"({page.removeprefix('docs/')})" in index
+
+
+def test_make_targets_of_the_docs_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = {
+        target
+        for page in PAGES
+        for line in shell_lines(page) + re.findall(r"`(make [^`]+)`", texts()[page])
+        for target in re.findall(r"^make ([a-z]+)", line)
+    }
+    assert named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_verbs_and_options_of_the_docs_exist(page: str) -> None:
+    helps = dict(update_docs.verbs(app, "power"))
+    unknown = []
+    inline = re.findall(r"`(power [^`]+)`", FENCE.sub("", texts()[page]))
+    for line in shell_lines(page) + inline:
+        command = re.match(r"power ([a-z]+)(?: (new|show)\b)?", line)
+        if command is None:
+            continue
+        verb = f"power {command[1]}" + (f" {command[2]}" if command[1] == "key" else "")
+        options = re.findall(r"(?<=\s)--?[a-z][a-z-]*", line.partition(" > ")[0])
+        if verb not in helps:
+            unknown.append(line)
+        else:
+            unknown += [f"{verb} {o}" for o in options if not re.search(rf"{o}\b", helps[verb])]
+    assert unknown == []
+
+
+def test_every_verb_is_documented() -> None:
+    reference = texts()["docs/reference/cli.md"]
+    assert [verb for verb in VERBS if f"### power {verb}\n" not in reference] == []
+
+
+def test_generated_parts_are_up_to_date() -> None:
+    run = subprocess.run(
+        [sys.executable, "tools/update_docs.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", ""), "run `make docs`"
+
+
+@pytest.mark.parametrize(
+    ("page", "model"),
+    [
+        ("docs/reference/manifest.md", Manifest),
+        ("docs/reference/manifest.md", Profile),
+        ("docs/reference/plan.md", Plan),
+    ],
+)
+def test_every_key_has_a_row(page: str, model: type[Manifest | Profile | Plan]) -> None:
+    text = texts()[page]
+    keys = {
+        field.alias or name
+        for _, section in reference_tables.sections(model)
+        for name, field in section.model_fields.items()
+        if reference_tables.inner_model(field.annotation) is None
+    }
+    assert {key for key in keys if f"| `{key}` |" not in text} == set()
+
+
+def test_examples_in_toml_parse() -> None:
+    blocks = [
+        body for page in PAGES for kind, body in FENCE.findall(texts()[page]) if kind == "toml"
+    ]
+    assert blocks
+    for block in blocks:
+        tomllib.loads(block)
+
+
+def test_the_changelog_has_the_unreleased_changes_first() -> None:
+    headings = re.findall(
+        r"^## (.+)$", Path(ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert headings[0] == "Unreleased"

@@ -130,7 +130,5 @@ def test_examples_in_toml_parse() -> None:
 
 
 def test_the_changelog_has_the_unreleased_changes_first() -> None:
-    headings = re.findall(
-        r"^## (.+)$", Path(ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
-    )
+    headings = re.findall(r"^## (.+)$", texts()["CHANGELOG.md"], re.MULTILINE)
     assert headings[0] == "Unreleased"

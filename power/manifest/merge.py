@@ -78,10 +78,8 @@ class Effective:
         graph = self.settings.graph
         if graph.batch is not None:
             return graph.batch
-        rows = self.rows or 0
-        if self.implied == "off":
-            return rows + 1  # as much as the K that fills these rows would need
-        return max(self.settings.speculation.spec_draft_max + 2, rows)
+        needed = 1 if self.implied == "off" else self.settings.speculation.spec_draft_max + 2
+        return max(needed, self.rows or 1)
 
     @property
     def rows(self) -> int | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from power.artifact.facts import HeaderFacts, PairFacts
-from power.diagnostics import PowerError, Span
+from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.model import Artifact, Draft, Settings, Target
 from power.plan import lock, rules
 from power.plan.capabilities import TRAITS, EngineFacts
@@ -28,11 +28,15 @@ SpansOf = Callable[[str, str], tuple[Span, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DraftFacts:
-    """The declared external draft: what the manifest says and what its file says."""
+    """The declared external draft: what the manifest says and what its file says.
+
+    d2t_sha256: SHA-256 of the raw `d2t` table, when the draft has one.
+    """
 
     artifact: Draft
     header: HeaderFacts
     pair: PairFacts
+    d2t_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +63,20 @@ def _nowhere(_section: str, _key: str) -> tuple[Span, ...]:
 
 def resolve(
     settings: Settings,
-    target: HeaderFacts,
-    draft_kind: str | None,
     engine: EngineFacts,
+    *,
+    nextn_layers: int,
+    draft_kind: str | None,
     spans_of: SpansOf = _nowhere,
 ) -> Resolution:
     """The strategy for these settings. Raises PowerError P401 to P404 (`negotiate`)."""
-    where = Places(spans_of("speculation", "spec_mode"), spans_of("draft", "kind"))
+    draft = () if draft_kind is None else spans_of("draft", "kind")
     return negotiate(
         settings.speculation.spec_mode,
         engine=engine,
-        target=target,
+        nextn_layers=nextn_layers,
         draft_kind=draft_kind,
-        places=where,
+        places=Places(spans_of("speculation", "spec_mode"), draft),
     )
 
 
@@ -82,7 +87,13 @@ def compile_plan(inputs: Inputs, spans_of: SpansOf = _nowhere) -> Plan:
     shapes or limits that do not go together, all of them at once.
     """
     kind = None if inputs.draft is None else inputs.draft.artifact.kind
-    resolution = resolve(inputs.settings, inputs.target_header, kind, inputs.engine, spans_of)
+    resolution = resolve(
+        inputs.settings,
+        inputs.engine,
+        nextn_layers=inputs.target_header.nextn_layers,
+        draft_kind=kind,
+        spans_of=spans_of,
+    )
     plan = lock.seal(_body(inputs, resolution))
     broken = rules.findings(plan)
     if broken:
@@ -90,8 +101,13 @@ def compile_plan(inputs: Inputs, spans_of: SpansOf = _nowhere) -> Plan:
     return plan
 
 
-def _placed(finding: rules.Finding, spans_of: SpansOf) -> Any:
-    spans = tuple(span for key in finding.keys for span in spans_of(*key))
+def _placed(finding: rules.Finding, spans_of: SpansOf) -> Diagnostic:
+    labelled = len(finding.keys) > 1
+    spans = tuple(
+        replace(span, label=key[1] if labelled else "")
+        for key in finding.keys
+        for span in spans_of(*key)
+    )
     return replace(finding.diagnostic, spans=spans)
 
 
@@ -211,9 +227,9 @@ def _reduced_head(
     asked, traits = inputs.settings.speculation.spec_mtp_fr_vocab_size, TRAITS[resolution.strategy]
     own = None if draft is None else draft.pair.fr_vocabulary
     rule: Literal["full", "prefix", "d2t"] = "full"
-    digest = None
-    if traits.reduced_head == "d2t" and own is not None:
-        rule, asked = "d2t", asked or own  # its table is bound by the draft's digest
+    digest: str | None = None
+    if draft is not None and traits.reduced_head == "d2t" and own is not None:
+        rule, asked, digest = "d2t", asked or own, draft.d2t_sha256
     elif traits.reduced_head == "prefix" and asked == inputs.target_header.vocabulary:
         asked = None  # every row: the full head by another name
     elif traits.reduced_head == "prefix" and asked is not None:
@@ -233,12 +249,8 @@ def prefix_sha256(rows: int) -> str:
 def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:
     graph, k = settings.graph, settings.speculation.spec_draft_max
     fixed, speculates = graph.shape == "fixed", resolution.strategy != "off"
-    rows = (graph.rows or k + 1) if fixed else None
-    batch = graph.batch
-    if batch is None and speculates:
-        batch = max(k + 2, rows or 0)
-    elif batch is None and rows is not None:
-        batch = rows + 1  # what K + 2 would be for the K that fills these rows
+    rows = graph.rows or (k + 1 if speculates else 1) if fixed else None
+    batch = graph.batch or max(k + 2 if speculates else 1, rows or 1)
     return {
         "batch": batch if fixed or speculates else None,
         "shape": graph.shape,

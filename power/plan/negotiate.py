@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from power.artifact.facts import HeaderFacts
 from power.diagnostics import Span, fail
 from power.plan.capabilities import STRATEGIES, TRAITS, EngineFacts
 from power.plan.model import Strategy
@@ -70,11 +69,11 @@ def negotiate(
     requested: str,
     *,
     engine: EngineFacts,
-    target: HeaderFacts,
+    nextn_layers: int,
     draft_kind: str | None,
     places: Places | None = None,
 ) -> Resolution:
-    """The strategy for `requested`, a strategy's name or `auto`.
+    """The strategy for `requested`, a strategy's name or `auto`; the rest as in `available`.
 
     With `off` a declared draft stays out of the plan. With another strategy that
     does not use the declared draft the plan is refused: one proposer at a time,
@@ -85,7 +84,7 @@ def negotiate(
     """
     where = places or Places()
     if requested == "auto":
-        return _choose(engine, target, draft_kind, where)
+        return _choose(engine, nextn_layers, draft_kind, where)
     strategy = next((s for s in STRATEGIES if s == requested), None)
     if strategy is None:
         fail(
@@ -94,14 +93,14 @@ def negotiate(
             spans=where.mode,
             expected=", ".join(("auto", *STRATEGIES)),
         )
-    _require(strategy, engine, target, draft_kind, where)
+    _require(strategy, engine, nextn_layers, draft_kind, where)
     return Resolution(requested, strategy, "asked for by name")
 
 
 def _require(
     strategy: Strategy,
     engine: EngineFacts,
-    target: HeaderFacts,
+    nextn_layers: int,
     draft_kind: str | None,
     where: Places,
 ) -> None:
@@ -113,7 +112,7 @@ def _require(
             spans=where.mode or where.draft,
             hint="`power doctor` lists what this engine executes",
         )
-    lacks = _artifacts_lack(strategy, target.nextn_layers, draft_kind)
+    lacks = _artifacts_lack(strategy, nextn_layers, draft_kind)
     if lacks is not None:
         fail(
             "P402",
@@ -133,14 +132,14 @@ def _require(
 
 
 def _choose(
-    engine: EngineFacts, target: HeaderFacts, draft_kind: str | None, where: Places
+    engine: EngineFacts, nextn_layers: int, draft_kind: str | None, where: Places
 ) -> Resolution:
     declared = next((s for s in STRATEGIES if s == draft_kind), None)
     if declared is not None:
-        _require(declared, engine, target, draft_kind, where)
+        _require(declared, engine, nextn_layers, draft_kind, where)
         return Resolution("auto", declared, "the manifest declares a verified external draft")
     absent = "the manifest declares no draft"
-    lacks = _artifacts_lack("mtp", target.nextn_layers, None)
+    lacks = _artifacts_lack("mtp", nextn_layers, None)
     if lacks is not None:
         return Resolution("auto", "off", f"{absent} and {lacks}")
     lacks = _engine_lacks(engine, "mtp")

@@ -237,7 +237,7 @@ def _context(plan: Plan) -> Iterator[Finding]:
                 (CONTEXT,),
             )
     for key, value, most in (
-        (BATCH, plan.graph.batch, context),
+        (BATCH, plan.graph.batch, context - 1),
         (MAX_TOKENS, plan.sampling.max_tokens, context - 1),
     ):
         if value is not None and value > most:

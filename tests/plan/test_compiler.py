@@ -1,0 +1,258 @@
+"""The compiler: K, S, B, FR, shapes and limits, and what a plan leaves out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from power.diagnostics import PowerError
+from power.plan.compiler import Inputs, compile_plan, prefix_sha256
+from tests.plan.conftest import MakeInputs
+
+
+def codes(inputs: Inputs) -> list[str]:
+    with pytest.raises(PowerError) as caught:
+        compile_plan(inputs)
+    return [d.code for d in caught.value.diagnostics]
+
+
+def lookup(**more: Any) -> dict[str, Any]:
+    return {"spec_mode": "prompt-lookup", **more}
+
+
+def test_defaults_make_room_for_the_proposal(make_inputs: MakeInputs) -> None:
+    plan = compile_plan(make_inputs(speculation=lookup(spec_draft_max=5)))
+    assert (plan.graph.batch, plan.graph.rows, plan.graph.shape) == (7, None, "natural")
+    assert plan.engine.capabilities == ["prompt-lookup"]
+
+
+@pytest.mark.parametrize(("k", "s", "effective"), [(7, 7, 7), (7, 6, 6), (4, 64, 4)])
+def test_effective_snapshots_are_the_smaller_of_k_and_s(
+    make_inputs: MakeInputs, k: int, s: int, effective: int
+) -> None:
+    asked = lookup(spec_draft_max=k, spec_mtp_recurrent_snapshots=s)
+    spec = compile_plan(make_inputs(speculation=asked)).speculation
+    assert (spec.spec_mtp_recurrent_snapshots, spec.effective_snapshots) == (s, effective)
+
+
+@pytest.mark.parametrize(("recurrent", "rule"), [(False, "trim"), (True, "snapshots")])
+def test_the_rollback_rule_follows_the_target(
+    make_inputs: MakeInputs, recurrent: bool, rule: str
+) -> None:
+    plan = compile_plan(make_inputs(speculation=lookup(), header={"recurrent": recurrent}))
+    assert plan.speculation.rollback == rule
+
+
+@pytest.mark.parametrize(("batch", "refused"), [(8, ["P411"]), (9, [])])
+def test_batch_holds_k_plus_two_rows(
+    make_inputs: MakeInputs, batch: int, refused: list[str]
+) -> None:
+    inputs = make_inputs(speculation=lookup(spec_draft_max=7), graph={"batch": batch})
+    if refused:
+        assert codes(inputs) == refused
+    else:
+        assert compile_plan(inputs).graph.batch == batch
+
+
+@pytest.mark.parametrize(
+    ("graph", "refused"),
+    [
+        ({"rows": 7, "batch": 9}, ["P412"]),
+        ({"rows": 8, "batch": 9}, []),
+        ({"rows": 10, "batch": 9}, ["P412"]),
+        ({"rows": 10}, []),
+        ({}, []),
+    ],
+)
+def test_rows_lie_between_k_plus_one_and_batch(
+    make_inputs: MakeInputs, graph: dict[str, int], refused: list[str]
+) -> None:
+    inputs = make_inputs(speculation=lookup(spec_draft_max=7), graph={"shape": "fixed", **graph})
+    if refused:
+        assert codes(inputs) == refused
+    else:
+        assert compile_plan(inputs).graph.rows == graph.get("rows", 8)
+
+
+@pytest.mark.parametrize(
+    ("k", "s", "rows", "fits"),
+    [(7, 7, 8, True), (7, 64, 8, True), (7, 7, 9, False), (7, 6, 8, False), (3, 7, 8, False)],
+)
+def test_a_recurrent_target_drops_padding_only_within_its_snapshots(
+    make_inputs: MakeInputs, k: int, s: int, rows: int, fits: bool
+) -> None:
+    inputs = make_inputs(
+        speculation=lookup(spec_draft_max=k, spec_mtp_recurrent_snapshots=s),
+        graph={"shape": "fixed", "rows": rows, "batch": 12},
+        header={"recurrent": True},
+    )
+    if fits:
+        assert compile_plan(inputs).graph.rows == rows
+    else:
+        assert codes(inputs) == ["P413"]
+
+
+@pytest.mark.parametrize(("rows", "fits"), [(1, True), (2, False)])
+def test_a_recurrent_target_without_a_proposer_cannot_pad(
+    make_inputs: MakeInputs, rows: int, fits: bool
+) -> None:
+    inputs = make_inputs(
+        speculation={"spec_mode": "off"},
+        graph={"shape": "fixed", "rows": rows},
+        header={"recurrent": True},
+    )
+    if fits:
+        assert compile_plan(inputs).graph.rows == 1
+    else:
+        assert codes(inputs) == ["P413"]
+
+
+def test_a_proposal_wider_than_the_draft_is_refused_not_cut(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(kind="dspark", max_width=6, speculation={"spec_draft_max": 7})
+    with pytest.raises(PowerError) as caught:
+        compile_plan(inputs)
+    (found,) = caught.value.diagnostics
+    assert found.code == "P410"
+    assert "spec_draft_max` is 7" in found.message
+    assert "at most 6" in found.message
+    assert "d.gguf" in found.message
+
+
+def test_the_draft_width_itself_is_allowed(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(kind="dspark", max_width=7, speculation={"spec_draft_max": 7})
+    assert compile_plan(inputs).speculation.spec_draft_max == 7
+
+
+def mtp(make_inputs: MakeInputs, **more: Any) -> Inputs:
+    return make_inputs(
+        speculation={"spec_mode": "mtp", **more}, header={"nextn_layers": 1, "recurrent": True}
+    )
+
+
+def test_fr_is_a_prefix_of_the_native_head(make_inputs: MakeInputs) -> None:
+    spec = compile_plan(mtp(make_inputs, spec_mtp_fr_vocab_size=8192)).speculation
+    assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("prefix", 8192)
+    assert spec.fr_sha256 == prefix_sha256(8192)
+
+
+def test_fr_of_all_rows_is_the_full_head(make_inputs: MakeInputs) -> None:
+    spec = compile_plan(mtp(make_inputs, spec_mtp_fr_vocab_size=49152)).speculation
+    assert spec == compile_plan(mtp(make_inputs)).speculation
+    assert spec.fr_rule == "full"
+
+
+def test_fr_above_the_vocabulary_is_refused(make_inputs: MakeInputs) -> None:
+    assert codes(mtp(make_inputs, spec_mtp_fr_vocab_size=49153)) == ["P416"]
+
+
+@pytest.mark.parametrize("kind", [None, "draft-model", "dspark"])
+def test_fr_is_refused_where_no_head_can_be_reduced(
+    make_inputs: MakeInputs, kind: str | None
+) -> None:
+    mode = "prompt-lookup" if kind is None else kind
+    asked = {"spec_mode": mode, "spec_mtp_fr_vocab_size": 2048}
+    assert codes(make_inputs(kind=kind, speculation=asked)) == ["P415"]
+
+
+@pytest.mark.parametrize(("asked", "fits"), [(None, True), (2048, True), (4096, False)])
+def test_a_draft_with_its_own_table_decides_fr(
+    make_inputs: MakeInputs, asked: int | None, fits: bool
+) -> None:
+    wish = {} if asked is None else {"spec_mtp_fr_vocab_size": asked}
+    inputs = make_inputs(kind="dspark", fr_vocabulary=2048, speculation=wish)
+    if fits:
+        spec = compile_plan(inputs).speculation
+        assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("d2t", 2048)
+    else:
+        assert codes(inputs) == ["P415"]
+
+
+@pytest.mark.parametrize("kind", ["dflash2", None])
+def test_adaptive_is_for_model_backed_proposers_with_evidence(
+    make_inputs: MakeInputs, kind: str | None
+) -> None:
+    asked = {"spec_mode": kind or "ngram-context", "spec_mtp_adaptive": True}
+    assert codes(make_inputs(kind=kind, speculation=asked)) == ["P417"]
+
+
+def test_adaptive_must_be_able_to_start(make_inputs: MakeInputs) -> None:
+    asked = {"spec_mtp_adaptive": True, "spec_draft_min": 3, "spec_mtp_recurrent_snapshots": 2}
+    assert codes(make_inputs(kind="draft-model", speculation=asked)) == ["P418"]
+
+
+def test_the_least_proposal_is_not_above_the_widest(make_inputs: MakeInputs) -> None:
+    assert codes(make_inputs(speculation=lookup(spec_draft_max=2, spec_draft_min=3))) == ["P414"]
+
+
+def test_context_is_within_the_target(make_inputs: MakeInputs) -> None:
+    with pytest.raises(PowerError) as caught:
+        compile_plan(make_inputs(graph={"context": 8193}))
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.hint) == ("P419", "set `context = 8192` or less")
+    assert compile_plan(make_inputs(graph={"context": 8192})).graph.context == 8192
+
+
+def test_context_is_within_the_draft(make_inputs: MakeInputs) -> None:
+    assert codes(make_inputs(kind="draft-model", draft_context=2048)) == ["P419"]
+
+
+def test_output_leaves_room_for_a_prompt(make_inputs: MakeInputs) -> None:
+    assert codes(make_inputs(graph={"context": 64}, sampling={"max_tokens": 64})) == ["P420"]
+    assert compile_plan(make_inputs(graph={"context": 64})).sampling.max_tokens == 63
+
+
+def test_level_shape_needs_a_fixed_shape_unless_nothing_proposes(make_inputs: MakeInputs) -> None:
+    claim = {"level": "shape"}
+    assert codes(make_inputs(speculation=lookup(), exactness=claim)) == ["P421"]
+    assert compile_plan(make_inputs(exactness=claim)).exactness.level == "shape"
+    fixed = make_inputs(speculation=lookup(), exactness=claim, graph={"shape": "fixed"})
+    assert compile_plan(fixed).exactness.level == "shape"
+
+
+def test_a_draft_for_another_target_is_refused(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(kind="draft-model")
+    assert inputs.draft is not None
+    pinned = inputs.draft.artifact.model_copy(update={"target_sha256": "0" * 64})
+    wrong = replace(inputs, draft=replace(inputs.draft, artifact=pinned))
+    assert codes(wrong) == ["P422"]
+
+
+def test_all_broken_rules_are_told_at_once(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(
+        speculation=lookup(spec_draft_max=7, spec_mtp_adaptive=True, spec_draft_min=9),
+        graph={"batch": 4, "shape": "fixed", "rows": 5, "context": 9000},
+    )
+    assert codes(inputs) == ["P414", "P411", "P412", "P412", "P417", "P418", "P419"]
+
+
+def test_an_off_plan_holds_no_dead_setting(make_inputs: MakeInputs) -> None:
+    spec = compile_plan(make_inputs(speculation={"spec_mode": "off"})).body()["speculation"]
+    assert sorted(spec) == ["reason", "requested", "strategy"]
+    assert (
+        "batch" not in compile_plan(make_inputs(speculation={"spec_mode": "off"})).body()["graph"]
+    )
+
+
+def test_an_off_plan_leaves_the_declared_draft_out(make_inputs: MakeInputs) -> None:
+    off = {"spec_mode": "off"}
+    with_draft = compile_plan(make_inputs(kind="dspark", speculation=off))
+    assert with_draft == compile_plan(make_inputs(speculation=off))
+
+
+def test_a_lookup_reads_no_probabilities(make_inputs: MakeInputs) -> None:
+    plain = compile_plan(make_inputs(speculation=lookup()))
+    assert compile_plan(make_inputs(speculation=lookup(spec_draft_p_min=0.9))) == plain
+
+
+def test_spans_of_both_keys_reach_the_diagnostic(make_inputs: MakeInputs) -> None:
+    from power.diagnostics import Span
+
+    def spans_of(section: str, key: str) -> tuple[Span, ...]:
+        return (Span("m.toml", len(section), len(key)),)
+
+    with pytest.raises(PowerError) as caught:
+        compile_plan(make_inputs(speculation=lookup(), graph={"batch": 3}), spans_of)
+    spans = caught.value.diagnostics[0].spans
+    assert [(s.line, s.column, s.label) for s in spans] == [
+        (5, 5, "batch"),
+        (11, 14, "spec_draft_max"),
+    ]

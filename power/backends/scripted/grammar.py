@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from power.backends.scripted.model import Vocabulary
 
@@ -77,7 +78,7 @@ class Grammar:
         return frozenset(
             following
             for first, *rest in filter(None, state)
-            if byte in first  # type: ignore[operator]  # a set: expanded stacks start with one
+            if byte in first
             for following in self._expand(tuple(rest))
         )
 
@@ -97,7 +98,7 @@ class _Parser:
     _rules: _Rules = field(default_factory=dict)
 
     def rules(self) -> _Rules:
-        while not (match := self._peek())["end"] == "":
+        while (match := self._peek())["end"] is None:
             if match["rule"] is None:
                 self._refuse()
             self._at = match.end()
@@ -160,7 +161,7 @@ class _Parser:
             self._refuse()
         return match
 
-    def _refuse(self) -> None:
+    def _refuse(self) -> NoReturn:
         raise ValueError(f"not in the grammar subset: {self.text[self._at :][:40]!r}")
 
 

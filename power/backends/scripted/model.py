@@ -47,7 +47,7 @@ class ScriptedModel:
     forced: prefix length -> token that no other can beat there.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the knobs of one model
         self,
         size: int,
         *,

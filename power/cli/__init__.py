@@ -3,6 +3,6 @@
 
 def main() -> None:
     """Run `power` and leave the process with its exit code."""
-    from power.cli.app import run  # noqa: PLC0415 - keeps `import power.cli` free
+    from power.cli.app import run
 
     run()

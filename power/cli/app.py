@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -95,9 +96,7 @@ def _usage(error: click.ClickException) -> None:
         hint=f"see `{where} --help`",
     )
     arguments = sys.argv[1:]
-    if "--format=json" in arguments or ("--format", "json") in zip(
-        arguments, arguments[1:], strict=False
-    ):
+    if "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments):
         verb = next((a for a in arguments if a in VERBS), "power")
         write_json(verb, ExitCode.CANNOT_JUDGE, {}, [diagnostic])
     else:

@@ -44,6 +44,16 @@ def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
     return (*given, *(Path(p) for p in listed if p))
 
 
+def passphrase_option(command: F) -> F:
+    """`--passphrase-file FILE`, for the verbs that open or make a private key."""
+    return click.option(
+        "--passphrase-file",
+        type=FILE,
+        metavar="FILE",
+        help="The key's passphrase is the first line of FILE; POWER_KEY_PASSPHRASE holds it too.",
+    )(command)
+
+
 def prompt_options(command: F) -> F:
     """The prompt: an argument, a file or standard input; with or without a chat template."""
     for option in reversed(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from power.cli.console import Verb
-from power.cli.options import FILE, format_option
+from power.cli.options import FILE, format_option, passphrase_option
 from power.diagnostics import escape
+
+if TYPE_CHECKING:
+    from power.receipt.keys import Kind
 
 
 @click.group("key")
@@ -25,23 +29,20 @@ def command() -> None:
     show_default=True,
     help="Ed25519, or ECDSA P-256 for tools that know no Ed25519.",
 )
-@click.option(
-    "--passphrase-file",
-    type=FILE,
-    metavar="FILE",
-    help="Encrypt the key with the first line of FILE. POWER_KEY_PASSPHRASE does the same.",
-)
+@passphrase_option
 @format_option("human", "json")
-def new(path: Path | None, kind: str, passphrase_file: Path | None, fmt: str) -> None:
+def new(path: Path | None, kind: Kind, passphrase_file: Path | None, fmt: str) -> None:
     """Make a private key at PATH (mode 0600, never overwritten) and PATH.pub beside it.
 
     Without PATH it becomes the key that `power run` uses by default.
     """
     with Verb("key-new", fmt) as verb:
-        from power.receipt.keys import create, default_key_path, read_passphrase
+        from power.receipt.keys import create, default_key_path
+        from power.receipt.passphrase import given
 
+        source = given(passphrase_file)
         made = create(
-            path or default_key_path(), kind=kind, passphrase=read_passphrase(passphrase_file)
+            path or default_key_path(), kind=kind, passphrase=None if source is None else source()
         )
         verb.data |= {
             "private": str(made.private),
@@ -60,9 +61,17 @@ def new(path: Path | None, kind: str, passphrase_file: Path | None, fmt: str) ->
 def show(path: Path | None, fmt: str) -> None:
     """Show the public half of the key at PATH: its id and PEM, to put in a trust.toml."""
     with Verb("key-show", fmt) as verb:
-        from power.receipt.keys import default_public_path, load_public
+        from power.receipt.keys import (
+            default_key_path,
+            keyid,
+            kind_of,
+            load_public,
+            public_path,
+            public_pem,
+        )
 
-        public = load_public(path or default_public_path())
-        verb.data |= {"keyid": public.keyid, "kind": public.kind, "pem": public.pem}
-        verb.say(f"{public.kind} {public.keyid}")
-        verb.out(public.pem)
+        public = load_public(path or public_path(default_key_path()))
+        pem = public_pem(public).decode()
+        verb.data |= {"keyid": keyid(public), "kind": kind_of(public), "pem": pem}
+        verb.say(f"{kind_of(public)} {keyid(public)}")
+        verb.out(pem)

@@ -1,0 +1,111 @@
+"""What `run` and `verify --replay` share: a plan checked, its artifacts open, a runner on it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+
+from power.artifact.header import Header
+from power.backends.registry import backend
+from power.cli.console import Report, Verb, write_stdout
+from power.diagnostics import escape, fail
+from power.plan.exactness import require_level
+from power.plan.host import check_engine, check_host, read_host
+from power.plan.lock import dumps, load
+from power.plan.verified import open_verified
+from power.runner.runner import Runner
+
+
+class Execution:
+    """One plan on its way to a run. Construction checks all that needs no artifact.
+
+    control: the run has no proposer.
+    Raises PowerError: P4xx for the plan, the engine, the host and the exactness level.
+    """
+
+    def __init__(
+        self, verb: Verb, lock: Path, roots: Sequence[Path], *, control: bool = False
+    ) -> None:
+        self._verb = verb
+        self._lock = lock
+        self._roots = roots
+        self.plan = load(lock)
+        self.plan_bytes = dumps(self.plan).encode()  # a plan has one form: these are the file's
+        check_engine(self.plan, backend().describe())
+        check_host(self.plan, read_host())
+        require_level(self.plan, None, control=control)
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Runner, Header]]:
+        """Verify the artifacts, then load them; the runner and the target's header.
+
+        While it is open, Ctrl-C ends the running request at its last committed round.
+        """
+        with ExitStack() as stack:
+            with self._verb.progress("verifying") as hashing:
+                artifacts = stack.enter_context(
+                    open_verified(self.plan, self._lock, self._roots, hashing)
+                )
+            with self._verb.progress("loading") as loading:
+                runner = Runner(self.plan, artifacts, progress=_fraction(loading))
+                stack.enter_context(_interrupts(runner))
+                stack.enter_context(runner)
+            yield runner, artifacts.target_header
+
+    def check_artifacts(self) -> None:
+        """Verify the artifacts as `open` does, and load nothing."""
+        with (
+            self._verb.progress("verifying") as hashing,
+            open_verified(self.plan, self._lock, self._roots, hashing),
+        ):
+            return
+
+
+def _fraction(report: Report | None) -> Callable[[float], None] | None:
+    if report is None:
+        return None
+    return lambda done: report(int(done * 1000), 1000)
+
+
+@contextmanager
+def _interrupts(runner: Runner) -> Iterator[None]:
+    """Ctrl-C cancels the request; a second one interrupts this process at once."""
+
+    def cancel(_signum: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, previous)
+        runner.cancel()
+
+    previous = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def stdout_text() -> Callable[[str], None]:
+    """Writes committed text to stdout: as it is, or with its controls escaped on a terminal."""
+    if not sys.stdout.isatty():
+        return lambda text: write_stdout(text.encode())
+
+    def shown(text: str) -> None:
+        lines = (escape(part).replace("\\x09", "\t") for part in text.split("\n"))
+        write_stdout("\n".join(lines).encode())
+
+    return shown
+
+
+def read_input(path: Path) -> bytes:
+    """The bytes of a file that a verifier holds; P706 when it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        fail(
+            "P706",
+            f"the file cannot be read: {error.strerror}",
+            place=str(path),
+            hint="check the path and its permissions",
+        )

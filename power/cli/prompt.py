@@ -1,0 +1,94 @@
+"""The prompt of a run: from an argument, a file or standard input, with or without a chat."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from power.diagnostics import fail
+
+if TYPE_CHECKING:
+    from power.artifact.header import Header
+
+MAX_PROMPT_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """What the prompt options said."""
+
+    prompt: str | None
+    prompt_file: Path | None
+    chat: bool
+    system: str | None
+
+    def check(self) -> None:
+        """Refuse combinations that do not say one thing (P704)."""
+        if self.prompt is not None and self.prompt_file is not None:
+            fail("P704", "`--prompt` and `--prompt-file` exclude each other", hint="give one")
+        if self.system is not None and not self.chat:
+            fail("P704", "`--system` needs `--chat`", hint="add `--chat`")
+
+
+def read_prompt(options: PromptOptions) -> str:
+    """The prompt's text, taken as it is: no newline is added or cut.
+
+    Raises PowerError: P704 when there is none, P705 when it is not UTF-8 or
+    larger than 16 MiB, P706 when the file cannot be read.
+    """
+    options.check()
+    if options.prompt is not None:
+        # Bytes of an argument that are not UTF-8 reach Python as lone surrogates.
+        return _decoded(options.prompt.encode("utf-8", "surrogateescape"), "--prompt")
+    if options.prompt_file is not None:
+        try:
+            with options.prompt_file.open("rb") as file:
+                return _decoded(file.read(MAX_PROMPT_BYTES + 1), str(options.prompt_file))
+        except OSError as error:
+            fail(
+                "P706",
+                f"the prompt file cannot be read: {error.strerror}",
+                place=str(options.prompt_file),
+                hint="check the path and its permissions",
+            )
+    if sys.stdin is None or sys.stdin.isatty():
+        fail(
+            "P704",
+            "there is no prompt",
+            hint="give `--prompt TEXT`, `--prompt-file FILE` or pipe it in",
+        )
+    return _decoded(sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1), "standard input")
+
+
+def _decoded(data: bytes, place: str) -> str:
+    if len(data) > MAX_PROMPT_BYTES:
+        fail(
+            "P705",
+            "the prompt is too large",
+            place=place,
+            expected=f"at most {MAX_PROMPT_BYTES} bytes",
+            found=f"more than {MAX_PROMPT_BYTES} bytes",
+            hint="shorten the prompt",
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        fail(
+            "P705",
+            "the prompt is not UTF-8",
+            place=f"{place}: byte {error.start}",
+            found=f"0x{data[error.start]:02x}",
+            hint="save the prompt as UTF-8",
+        )
+
+
+def chat_prompt(header: Header, text: str, system: str | None) -> str:
+    """`text` as the user's message, through the target's own chat template."""
+    from power.runner.chat import render_for_header
+
+    messages = [{"role": "user", "content": text}]
+    if system is not None:
+        messages.insert(0, {"role": "system", "content": system})
+    return render_for_header(header, messages)

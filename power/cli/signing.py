@@ -1,0 +1,51 @@
+"""The signer's side of a run: the key is opened before the run, the receipt made after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from power.diagnostics import fail
+from power.plan.model import Plan
+from power.receipt.bundle import sign
+from power.receipt.files import write_receipt
+from power.receipt.keys import default_key_path, load_private
+from power.receipt.passphrase import from_prompt, given
+from power.receipt.statement import build_statement
+from power.runner.types import Request, RunRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A receipt as it was written."""
+
+    path: Path
+    claim_sha256: str
+
+
+class Signer:
+    """Signs receipts of one plan with one key, which is opened at once.
+
+    Raises PowerError: P707 there is no key, P60x it cannot be used.
+    """
+
+    def __init__(
+        self, plan: Plan, plan_bytes: bytes, key: Path | None, passphrase_file: Path | None
+    ) -> None:
+        path = key or default_key_path()
+        if key is None and not path.exists():
+            fail(
+                "P707",
+                "there is no key to sign the receipt with",
+                place=str(path),
+                hint="make one with `power key new`, or name yours with `--key FILE`",
+            )
+        self._plan = plan
+        self._plan_bytes = plan_bytes
+        self._key = load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
+
+    def issue(self, request: Request, record: RunRecord, path: Path | None = None) -> Issued:
+        """Sign for a finished run and write the receipt, to `path` or a new name."""
+        statement = build_statement(self._plan, self._plan_bytes, request, record)
+        written = write_receipt(sign(statement, self._key), path)
+        return Issued(written, statement["predicate"]["claim_sha256"])

@@ -1,0 +1,144 @@
+"""`power run`: verify a plan, execute it, stream the text, sign a receipt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import (
+    FILE,
+    artifact_roots,
+    artifacts_option,
+    format_option,
+    passphrase_option,
+    prompt_options,
+)
+from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
+from power.diagnostics import ExitCode, escape, fail
+
+if TYPE_CHECKING:
+    from power.cli.signing import Issued
+    from power.runner.types import RunRecord
+
+
+@click.command("run")
+@click.argument("lock", type=FILE)
+@prompt_options
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(1),
+    metavar="N",
+    help="At most N tokens; never above the plan's.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Instead of the plan's.")
+@click.option("--control", is_flag=True, help="The same plan and shape, with no proposer.")
+@artifacts_option
+@click.option(
+    "--key",
+    type=FILE,
+    metavar="FILE",
+    help="The private key that signs; by default POWER_KEY, else the key of `power key new`.",
+)
+@passphrase_option
+@click.option(
+    "--receipt",
+    type=FILE,
+    metavar="FILE",
+    help="Where the receipt goes; by default a new name in `receipts/`. Never overwritten.",
+)
+@click.option(
+    "--prompts",
+    type=FILE,
+    metavar="F.jsonl",
+    help="Run every prompt of a JSON Lines file; needs --out.",
+)
+@click.option(
+    "--out",
+    type=FILE,
+    metavar="F.jsonl",
+    help="Where the answers to --prompts go, a line each. An interrupted batch goes on from there.",
+)
+@format_option("human", "json")
+def command(
+    lock: Path,
+    prompt: str | None,
+    prompt_file: Path | None,
+    chat: bool,
+    system: str | None,
+    max_tokens: int | None,
+    seed: int | None,
+    control: bool,
+    artifacts: tuple[Path, ...],
+    key: Path | None,
+    passphrase_file: Path | None,
+    receipt: Path | None,
+    prompts: Path | None,
+    out: Path | None,
+    fmt: str,
+) -> None:
+    """Verify the plan LOCK and everything it names, execute it, and sign a receipt.
+
+    The text goes to standard output as it is committed. Any mismatch refuses
+    before the engine sees a byte, and then there is neither output nor receipt.
+    """
+    with Verb("run", fmt) as verb:
+        options = PromptOptions(prompt, prompt_file, chat, system)
+        options.check()
+        if (prompts is None) != (out is None):
+            fail("P704", "`--prompts` and `--out` go together", hint="give both")
+        from power.cli.execution import Execution, stdout_text
+        from power.cli.signing import Signer
+        from power.runner.types import Request
+
+        execution = Execution(verb, lock, artifact_roots(artifacts), control=control)
+        signer = Signer(execution.plan, execution.plan_bytes, key, passphrase_file)
+        if prompts is not None and out is not None:
+            _batch(verb, execution, signer, prompts, out)
+            return
+        text = read_prompt(options)
+        with execution.open() as (runner, header):
+            request = Request(
+                text=chat_prompt(header, text, system) if chat else text,
+                special=chat,
+                max_tokens=max_tokens,
+                seed=seed,
+                control=control,
+            )
+            record = runner.generate(request, stdout_text() if verb.human else None)
+        if record.finish == "cancelled":
+            verb.data["text"] = record.text.decode("utf-8", "replace")
+            verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")
+            verb.answer(ExitCode.INTERRUPTED)
+            return
+        issued = signer.issue(request, record, receipt)
+        _report(verb, record, issued)
+
+
+def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
+    drafted, accepted = record.counters["drafted"], record.counters["accepted"]
+    verb.data |= {
+        "text": record.text.decode("utf-8", "replace"),
+        "finish": record.finish,
+        "prompt_tokens": len(record.prompt_ids),
+        "tokens": len(record.ids),
+        "strategy": record.strategy,
+        "control": record.control,
+        "drafted": drafted,
+        "accepted": accepted,
+        "rounds": record.counters["rounds"],
+        "wall_us": record.wall_us,
+        "receipt": str(issued.path),
+        "claim_sha256": issued.claim_sha256,
+    }
+    decode_us = record.wall_us - (record.first_token_us or record.wall_us)
+    rate = f", {(len(record.ids) - 1) / decode_us * 1e6:.1f} tokens/s" if decode_us else ""
+    advice = f", {accepted} of {drafted} proposed tokens accepted" if drafted else ""
+    verb.say(
+        f"\n{len(record.ids)} tokens in {record.counters['rounds']} passes "
+        f"({record.strategy}{advice}){rate}; finish: {record.finish}"
+    )
+    verb.say(f"receipt {escape(str(issued.path))}")
+    verb.say(f"claim   {issued.claim_sha256}")

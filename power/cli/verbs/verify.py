@@ -1,0 +1,121 @@
+"""`power verify`: the signature, then every digest, then (if asked) the run itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import FILE, artifact_roots, artifacts_option, format_option, prompt_options
+from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
+from power.diagnostics import escape, fail
+
+
+@click.command("verify")
+@click.argument("receipt", type=FILE)
+@click.option("--key", type=FILE, metavar="PUB", help="The signer's public key.")
+@click.option("--trust", type=FILE, metavar="trust.toml", help="Your own list of trusted keys.")
+@click.option("--plan", type=FILE, metavar="LOCK", help="The plan that was run.")
+@click.option("--output", type=FILE, metavar="FILE", help="The text that was written.")
+@artifacts_option
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Run the request again and compare the claim; needs --plan and the same prompt.",
+)
+@prompt_options
+@format_option("human", "json")
+def command(
+    receipt: Path,
+    key: Path | None,
+    trust: Path | None,
+    plan: Path | None,
+    output: Path | None,
+    artifacts: tuple[Path, ...],
+    replay: bool,
+    prompt: str | None,
+    prompt_file: Path | None,
+    chat: bool,
+    system: str | None,
+    fmt: str,
+) -> None:
+    """Verify RECEIPT against a key of your own and whatever else you have.
+
+    Trust never comes from the receipt: give --key or --trust. With --plan the
+    plan file is compared too, with --artifacts the artifacts of that plan, with
+    --output the text, with --replay the claim of a new run.
+    """
+    with Verb("verify", fmt) as verb:
+        options = PromptOptions(prompt, prompt_file, chat, system)
+        options.check()
+        _check_options(
+            key=key,
+            trust=trust,
+            plan=plan,
+            artifacts=artifacts,
+            replay=replay,
+            prompted=prompt is not None or prompt_file is not None,
+        )
+        from power.cli.execution import read_input
+        from power.receipt.files import read_receipt
+        from power.receipt.keys import load_public
+        from power.receipt.trust import load_trust
+        from power.receipt.verify import verify_receipt
+
+        verified = verify_receipt(
+            read_receipt(receipt),
+            key=None if key is None else load_public(key),
+            trust=None if trust is None else load_trust(trust),
+            plan=None if plan is None else read_input(plan),
+            output=None if output is None else read_input(output),
+            name=str(receipt),
+        )
+        verb.note(verified.warnings)
+        checked = list(verified.checked)
+        claim = verified.statement.predicate.claim_sha256
+        verb.data |= {
+            "receipt_id": verified.receipt_id,
+            "key": verified.key,
+            "keyid": verified.keyid,
+            "claim_sha256": claim,
+            "checked": checked,
+        }
+        if plan is not None and (artifacts or replay):
+            from power.cli.execution import Execution
+
+            execution = Execution(verb, plan, artifact_roots(artifacts))
+            if replay:
+                from power.receipt.replay import replay as run_again
+
+                text = read_prompt(options)
+                with execution.open() as (runner, header):
+                    prompt_text = chat_prompt(header, text, system) if chat else text
+                    again = run_again(verified, runner, prompt_text)
+                for note in again.notes:
+                    verb.say(f"note: {note}")
+                checked += ["artifacts", "replay"]
+            else:
+                execution.check_artifacts()
+                checked.append("artifacts")
+        verb.say(f"verified: {', '.join(checked)}")
+        verb.say(f"signed by {escape(verified.key)} ({verified.keyid})")
+        verb.say(f"claim     {claim}")
+
+
+def _check_options(
+    *,
+    key: Path | None,
+    trust: Path | None,
+    plan: Path | None,
+    artifacts: tuple[Path, ...],
+    replay: bool,
+    prompted: bool,
+) -> None:
+    if key is not None and trust is not None:
+        fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
+    if plan is None and (artifacts or replay):
+        what = "--replay" if replay else "--artifacts"
+        fail("P704", f"`{what}` needs `--plan`", hint="give the plan that was run")
+    if prompted and not replay:
+        fail("P704", "a prompt is only used with `--replay`", hint="add `--replay`")

@@ -28,6 +28,7 @@ def contradictions(statement: Statement) -> tuple[Diagnostic, ...]:
         _totals,
         _positions,
         _rounds,
+        _widths,
         _strategy,
         _bounds,
         _timing,
@@ -108,10 +109,6 @@ def _positions(statement: Statement) -> Iterator[Finding]:
         if accepted > drafted:
             place = f"{where}accepted_by_position[{i}]"
             yield place, "more accepted than drafted here", f"at most {drafted}", accepted
-    most = e.widths.draft_max if e.widths is not None else 0
-    if most is not None and any(e.drafted_by_position[most:]):
-        place = f"{where}drafted_by_position"
-        yield place, "a proposal was wider than the plan allows", most, len(e.drafted_by_position)
 
 
 def _rounds(statement: Statement) -> Iterator[Finding]:
@@ -136,6 +133,25 @@ def _rounds(statement: Statement) -> Iterator[Finding]:
     most = e.accepted + e.rounds
     if not most - short <= e.output_tokens <= most:
         yield where + "output_tokens", "not what the rounds emit", most, e.output_tokens
+
+
+def _widths(statement: Statement) -> Iterator[Finding]:
+    e = statement.predicate.execution
+    where = "predicate.execution."
+    most = e.widths.draft_max if e.widths is not None else 0
+    if most is not None:
+        if any(e.drafted_by_position[most:]):
+            place = where + "drafted_by_position"
+            found = len(e.drafted_by_position)
+            yield place, "a proposal was wider than the plan allows", most, found
+        widest = max([run.width for run in e.width_by_round], default=0)
+        if widest > most:
+            yield where + "width_by_round", "wider than the plan allows", most, widest
+    if (e.guard_round is None) != (e.clamped_width is None):
+        found = f"{e.guard_round}, {e.clamped_width}"
+        yield where + "guard_round", "a guard fires and clamps, or neither", "both or none", found
+    if e.guard_round is not None and e.replays == 0:
+        yield where + "replays", "the guard fires on a replay", "at least 1", 0
 
 
 def _strategy(statement: Statement) -> Iterator[Finding]:

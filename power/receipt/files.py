@@ -8,6 +8,7 @@ from power.diagnostics import fail
 from power.plan.files import write_atomic
 from power.receipt import bundle, strict_json, verify
 from power.receipt.predicate import Statement
+from power.receipt.private_files import make_folder
 
 FOLDER = "receipts"
 SUFFIX = ".sigstore.json"
@@ -40,7 +41,7 @@ def write_receipt(receipt: bytes, path: Path | None = None, folder: Path = Path(
     """
     target = default_path(receipt, folder) if path is None else path
     if path is None:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
     write_atomic(target, receipt, overwrite=False)
     return target
 

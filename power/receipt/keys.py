@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import platformdirs
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -25,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 from power.diagnostics import fail
 from power.plan.files import write_atomic
 from power.receipt.passphrase import PassphraseSource
-from power.receipt.private_files import SECRET_BYTES, read_private
+from power.receipt.private_files import SECRET_BYTES, make_folder, read_private
 
 Kind = Literal["ed25519", "p256"]
 PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey
@@ -34,6 +36,20 @@ PublicKey = ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey
 _PLAIN = b"-----BEGIN PRIVATE KEY-----"
 _ENCRYPTED = b"-----BEGIN ENCRYPTED PRIVATE KEY-----"
 _KINDS = "an Ed25519 or ECDSA P-256 key"
+
+
+KEY_VARIABLE = "POWER_KEY"
+
+
+def default_key_path() -> Path:
+    """The private key of a user who names none: `POWER_KEY`, else below the user's data folder."""
+    named = os.environ.get(KEY_VARIABLE)
+    return Path(named) if named else platformdirs.user_data_path("power") / "signing-key.pem"
+
+
+def public_path(private: Path) -> Path:
+    """Where the public half of the key at `private` lies: beside it, with `.pub` appended."""
+    return private.with_name(private.name + ".pub")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +74,16 @@ def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) 
         private = ed25519.Ed25519PrivateKey.generate()
     else:
         private = ec.generate_private_key(ec.SECP256R1())
-    public_path = path.with_name(path.name + ".pub")
+    beside = public_path(path)
+    make_folder(path.parent, 0o700)
     # The public half first: what a crash between the two leaves behind is no secret.
-    write_atomic(public_path, public_pem(private.public_key()), overwrite=False)
+    write_atomic(beside, public_pem(private.public_key()), overwrite=False)
     try:
         write_atomic(path, _private_pem(private, passphrase), overwrite=False, mode=0o600)
     except BaseException:
-        public_path.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
-    return KeyFiles(path, public_path, keyid(private.public_key()))
+    return KeyFiles(path, beside, keyid(private.public_key()))
 
 
 def _private_pem(private: PrivateKey, passphrase: bytes | None) -> bytes:

@@ -51,6 +51,13 @@ def from_prompt(what: str, *, confirm: bool = False) -> PassphraseSource:
     return read
 
 
+def given(file: Path | None) -> PassphraseSource | None:
+    """The file when there is one, else the environment variable when it is set, else None."""
+    if file is not None:
+        return from_file(file)
+    return from_environment() if PASSPHRASE_VARIABLE in os.environ else None
+
+
 def _not_empty(value: bytes, where: str) -> bytes:
     if not value:
         fail("P604", f"{where} is empty", hint="give a passphrase of at least one character")

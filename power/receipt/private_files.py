@@ -1,4 +1,4 @@
-"""Reading files that hold a secret: refused when anyone but their owner can reach them."""
+"""Files that hold a secret, and the folders for them: refused when others can reach them."""
 
 from __future__ import annotations
 
@@ -71,4 +71,17 @@ def _check_private(path: Path, what: str, status: os.stat_result) -> None:
             expected="mode 0600 or 0400",
             found=f"mode {stat.S_IMODE(status.st_mode):04o}",
             hint=f"if nobody else has read it, run `chmod 600 {path}`; else make a new one",
+        )
+
+
+def make_folder(path: Path, mode: int = 0o755) -> None:
+    """Make the folder `path` and those above it where they are missing; P451 when refused."""
+    try:
+        path.mkdir(mode=mode, parents=True, exist_ok=True)
+    except OSError as error:
+        fail(
+            "P451",
+            f"cannot make the folder: {error.strerror}",
+            place=str(path),
+            hint="choose a writable folder",
         )

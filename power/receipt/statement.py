@@ -54,8 +54,7 @@ def build_statement(
 
     Raises P650 for a run that was cancelled or failed, ran another strategy than
     the plan's or has a malformed record, P626 when its counters contradict each
-    other: such a run is
-    not signed.
+    other: such a run is not signed.
     """
     _check_signable(plan, request, record)
     try:

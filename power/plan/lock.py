@@ -99,9 +99,10 @@ def read_text(path: Path) -> str:
     except OSError as error:
         hint = "make it with `power compile`" if isinstance(error, FileNotFoundError) else None
         fail("P430", f"cannot read the plan: {error.strerror}", place=str(path), hint=hint)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        fail("P430", "the plan is not a regular file", place=str(path))
     with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            fail("P430", "the plan is not a regular file", place=str(path))
         data = file.read(SIZE_LIMIT + 1)
     if len(data) > SIZE_LIMIT:
         fail("P430", "the plan is too large", place=str(path), expected=f"<= {SIZE_LIMIT} bytes")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.manifest.model import Draft, Settings, Target
 from power.plan.compiler import DraftFacts, Inputs

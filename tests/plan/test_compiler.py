@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from power.diagnostics import PowerError
 from power.plan.compiler import Inputs, compile_plan, prefix_sha256
 from tests.plan.conftest import MakeInputs

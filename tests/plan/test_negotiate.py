@@ -1,6 +1,7 @@
 """Negotiation: what runs is what was asked for, or an error that says why not."""
 
 import pytest
+
 from power.diagnostics import PowerError
 from power.plan.capabilities import STRATEGIES, TRAITS, EngineFacts
 from power.plan.negotiate import available, negotiate

@@ -37,7 +37,7 @@ def _stamp(statement: Statement) -> str:
 def write_receipt(receipt: bytes, path: Path | None = None, folder: Path = Path()) -> Path:
     """Write to `path`, or to the default path below `folder`; returns where it is.
 
-    Raises P450 when the file exists, P451 when it cannot be written.
+    Raises P440 when the file exists, P441 when it cannot be written.
     """
     target = default_path(receipt, folder) if path is None else path
     if path is None:

@@ -65,8 +65,8 @@ def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) 
     """Make a key pair: `path` (mode 0600) and, beside it, `path`.pub; nothing is overwritten.
 
     The private half is PKCS#8 PEM, encrypted when there is a passphrase (the
-    strongest scheme of the library: PBES2 with AES-256). Raises P450 when one
-    of the two files exists, P451 when they cannot be written; then neither is
+    strongest scheme of the library: PBES2 with AES-256). Raises P440 when one
+    of the two files exists, P441 when they cannot be written; then neither is
     left behind.
     """
     private: PrivateKey

@@ -39,8 +39,12 @@ def read_private(path: Path, what: str) -> bytes:
             f"cannot read the {what} `{path}`: {error.strerror}",
             hint="check the path and who owns the file",
         )
-    with os.fdopen(fd, "rb") as file:
+    try:
         _check_private(path, what, os.fstat(fd))
+    except BaseException:
+        os.close(fd)
+        raise
+    with os.fdopen(fd, "rb") as file:  # refuses a folder with an error of its own: checked first
         data = file.read(SECRET_BYTES + 1)
     if len(data) > SECRET_BYTES:
         fail("P605", f"the {what} `{path}` is larger than {SECRET_BYTES} bytes")
@@ -75,12 +79,12 @@ def _check_private(path: Path, what: str, status: os.stat_result) -> None:
 
 
 def make_folder(path: Path, mode: int = 0o755) -> None:
-    """Make the folder `path` and those above it where they are missing; P451 when refused."""
+    """Make the folder `path` and those above it where they are missing; P441 when refused."""
     try:
         path.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as error:
         fail(
-            "P451",
+            "P441",
             f"cannot make the folder: {error.strerror}",
             place=str(path),
             hint="choose a writable folder",

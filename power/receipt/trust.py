@@ -81,7 +81,8 @@ class _Key(_Part):
 
 
 class _File(_Part):
-    schema_: Literal[1] = Field(alias="schema")
+    # Not Literal[1], which `true` would equal.
+    schema_: Annotated[int, Field(ge=1, le=1)] = Field(alias="schema")
     key: dict[_Text, _Key] = Field(min_length=1)
 
 
@@ -142,7 +143,8 @@ def _refuse(source: Source, where: tuple[str, ...], message: str, hint: str) -> 
 
 
 def _diagnose(error: ValidationError, source: Source) -> tuple[Diagnostic, ...]:
-    return tuple(
+    """One P610 a problem, in the order of the file."""
+    found = [
         Diagnostic(
             code="P610",
             message=problem.message,
@@ -150,7 +152,8 @@ def _diagnose(error: ValidationError, source: Source) -> tuple[Diagnostic, ...]:
             hint=_hint(problem.keys, problem.kind),
         )
         for problem in problems(error)
-    )
+    ]
+    return tuple(sorted(found, key=lambda d: (d.spans[0].line, d.spans[0].column)))
 
 
 def _pointer(kind: str) -> Literal["key", "value"]:

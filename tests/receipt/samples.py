@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
 from power.plan import lock
 from power.plan.model import Plan
 from power.receipt.keys import PrivateKey

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+
 from power.diagnostics import ExitCode, PowerError
 from power.receipt import keys, passphrase
 from power.receipt.keys import Kind
@@ -86,7 +87,7 @@ def test_nothing_is_overwritten(tmp_path: Path, taken: str, how: str) -> None:
     before = sorted(p.name for p in tmp_path.iterdir())
     with pytest.raises(PowerError) as refused:
         keys.create(tmp_path / "signing.pem")
-    assert code(refused) == "P450"
+    assert code(refused) == "P440"
     assert sorted(p.name for p in tmp_path.iterdir()) == before
     if how != "dangling":
         assert (tmp_path / taken).read_bytes() == b"precious"
@@ -96,7 +97,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PowerError) as refused:
         keys.create(tmp_path / "file" / "signing.pem")
-    assert code(refused) == "P451"
+    assert code(refused) == "P441"
 
 
 # --- permissions, by the file's mode: they hold for root too -------------------------------
@@ -262,7 +263,10 @@ def test_a_passphrase_file(tmp_path: Path, text: bytes) -> None:
 
 def test_an_empty_passphrase_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(passphrase.PASSPHRASE_VARIABLE, "")
-    for empty in (passphrase.from_file(write(tmp_path / "p", b"\n")), passphrase.from_environment()):
+    for empty in (
+        passphrase.from_file(write(tmp_path / "p", b"\n")),
+        passphrase.from_environment(),
+    ):
         with pytest.raises(PowerError) as refused:
             empty()
         assert code(refused) == "P604"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from power.diagnostics import PowerError
 from power.receipt import claim, digests
 from power.receipt.predicate import Statement
@@ -148,9 +149,10 @@ def test_a_run_and_its_control_make_the_same_claim() -> None:
 )
 def test_a_claim_does_not_depend_on(change: dict[str, Any]) -> None:
     again = build(replace(samples.RECORD, **change))
-    assert again["predicate"]["claim_sha256"] == samples.sample_statement()["predicate"][
-        "claim_sha256"
-    ]
+    assert (
+        again["predicate"]["claim_sha256"]
+        == samples.sample_statement()["predicate"]["claim_sha256"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,9 +168,10 @@ def test_a_claim_does_not_depend_on(change: dict[str, Any]) -> None:
 )
 def test_a_claim_depends_on(change: dict[str, Any]) -> None:
     again = build(replace(samples.RECORD, **change))
-    assert again["predicate"]["claim_sha256"] != samples.sample_statement()["predicate"][
-        "claim_sha256"
-    ]
+    assert (
+        again["predicate"]["claim_sha256"]
+        != samples.sample_statement()["predicate"]["claim_sha256"]
+    )
 
 
 def test_a_claim_depends_on_the_stop_sequences() -> None:
@@ -193,9 +196,7 @@ def test_a_claim_depends_on_every_sampling_setting_and_the_target() -> None:
     target["shards"][1]["sha256"] = samples.digest("another")
     plans.append(samples.sample_plan(target=target))
     for plan in plans:
-        statement = build_statement(
-            plan, samples.plan_bytes(plan), samples.REQUEST, samples.RECORD
-        )
+        statement = build_statement(plan, samples.plan_bytes(plan), samples.REQUEST, samples.RECORD)
         claims.append(statement["predicate"]["claim_sha256"])
     assert len(set(claims)) == len(claims) == 10
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
 from power.diagnostics import PowerError
 from power.receipt import keys
 from power.receipt.trust import Revocation, Trust, load_trust
@@ -117,7 +118,7 @@ def test_what_is_refused_and_where(tmp_path: Path, text: str, line: int, says: s
 
 def test_all_problems_at_once(tmp_path: Path) -> None:
     error = refuse(tmp_path, "schema = 1\nx = 1\n[key.a]\ny = 1\n[key.b]\npublic_key = 7\n")
-    assert [d.spans[0].line for d in error.diagnostics] == [3, 4, 6, 2]
+    assert [d.spans[0].line for d in error.diagnostics] == [2, 3, 4, 6]
 
 
 @pytest.mark.parametrize(

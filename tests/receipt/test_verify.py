@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     decode_dss_signature,
     encode_dss_signature,
 )
+
 from power.diagnostics import ExitCode, PowerError
 from power.receipt import bundle, dsse, keys
 from power.receipt.keys import PrivateKey
@@ -132,9 +133,7 @@ def test_ecdsa_twins_are_one_receipt() -> None:
     envelope = dsse.seal(payload_of(RECEIPT), private)
     r, s = decode_dss_signature(envelope.signature)
     twin = replace(envelope, signature=encode_dss_signature(r, order - s))
-    one, two = (
-        verify(bundle.encode(e), key=private.public_key()) for e in (envelope, twin)
-    )
+    one, two = (verify(bundle.encode(e), key=private.public_key()) for e in (envelope, twin))
     assert bundle.encode(envelope) != bundle.encode(twin)
     assert one.receipt_id == two.receipt_id == verify(RECEIPT).receipt_id
 

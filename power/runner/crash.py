@@ -34,24 +34,26 @@ def oom_kills() -> int | None:
     return None
 
 
-def explain_end(status: int, doing: str, log: bytes, oom_before: int | None) -> Diagnostic:
+def explain_end(status: int | None, doing: str, log: bytes, oom_before: int | None) -> Diagnostic:
     """Why a worker that should be there is not.
 
-    status: its exit status, negative for a signal (as `Popen.returncode`).
+    status: its exit status, negative for a signal (as `Popen.returncode`); None
+    when it closed its connection and lived on.
     doing: what it was at, after "while". oom_before: `oom_kills()` when it started.
     """
     if status == -signal.SIGKILL:
         return _killed(doing, log, oom_before)
-    if status < 0:
+    if status is not None and status < 0:
         return Diagnostic(
             "P518",
             f"the engine's worker was stopped by {_signal_name(-status)} while {doing}",
             found=excerpt(log),
             hint="if it happens again with the same plan, report it with this message",
         )
+    how = "closed its connection" if status is None else f"ended with exit status {status}"
     return Diagnostic(
         "P505",
-        f"the engine's worker ended with exit status {status} while {doing}",
+        f"the engine's worker {how} while {doing}",
         found=excerpt(log),
         hint="if it happens again with the same plan, report it with this message",
     )

@@ -1,4 +1,4 @@
-"""How long the parent waits, and how the user changes it."""
+"""How long the parent waits for a child, what a child may use up, and how the user changes it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ CANCEL_GRACE_S = 10.0
 
 CLOSE_GRACE_S = 5.0
 """Seconds that the worker has to free the engine before it is killed."""
+
+TEMPLATE_CPU_S = 2
+"""Seconds of processor time that checking and rendering chat templates may take."""
+
+TEMPLATE_WALL_S = 20.0
+"""Seconds that they may take by the clock, on a host that is busy with other things."""
+
+TEMPLATE_MEMORY = 512 * 1024 * 1024
+"""Bytes of address space: interpreter, templates and text."""
+
+TEMPLATE_TEXT = 16 * 1024 * 1024
+"""Bytes of a rendered prompt."""
 
 TIMEOUT_VARIABLE = "POWER_WORKER_TIMEOUT"
 

@@ -239,8 +239,6 @@ class WorkerProcess:
     def _fail_ended(self) -> NoReturn:
         status = self._wait(_EXIT_S)
         self.kill()
-        if status is None:
-            self.fail_protocol("the connection was closed")
         raise PowerError((explain_end(status, self.doing, self.log, self._oom_before),))
 
     def _fail_silent(self) -> NoReturn:

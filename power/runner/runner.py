@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from power.diagnostics import ExitCode, PowerError
 from power.plan.model import Plan
@@ -69,6 +69,7 @@ class Runner:
     engine failed; after 3 and 4 the worker is gone.
 
     progress: called with the loaded fraction of the model, 0.0 to 1.0.
+    extra: options of a backend that no plan has (`EngineConfig.extra`).
     """
 
     def __init__(
@@ -78,11 +79,13 @@ class Runner:
         *,
         backend: str = "llamacpp",
         progress: Callable[[float], None] | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.plan = plan
         self._artifacts = artifacts
         self._backend = backend
         self._progress = progress
+        self._extra = extra or {}
         self._limit_s = call_limit()
         self._threads = resolve_threads(plan.host)
         self._worker: WorkerProcess | None = None
@@ -187,7 +190,7 @@ class Runner:
         worker.send(
             Load(
                 backend=self._backend,
-                engine=engine_config(plan, target, draft, self._threads),
+                engine=engine_config(plan, target, draft, self._threads, self._extra),
                 settings=scheduler_settings(plan),
                 affinity=None if affinity is None else tuple(affinity),
                 nice=niceness(plan.host.process_priority),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from power.backends.interface import EngineConfig, SamplingConfig
@@ -10,13 +12,15 @@ from power.speculation.outcome import Settings
 
 
 def engine_config(
-    plan: Plan, target: tuple[int, ...], draft: tuple[int, ...], threads: int
+    plan: Plan,
+    target: tuple[int, ...],
+    draft: tuple[int, ...],
+    threads: int,
+    extra: Mapping[str, Any] = MappingProxyType({}),
 ) -> EngineConfig:
     """The engine's settings; `target` and `draft` are open file descriptors, one a shard."""
     spec, graph = plan.speculation, plan.graph
-    extra: dict[str, Any] = {}
-    if plan.host.cuda_high_priority:
-        extra["cuda_high_priority"] = True
+    priority = {"cuda_high_priority": True} if plan.host.cuda_high_priority else {}
     return EngineConfig(
         target=target,
         draft=draft,
@@ -36,7 +40,7 @@ def engine_config(
         gpu_layers=graph.gpu_layers,
         main_gpu=graph.main_gpu,
         threads=threads,
-        extra=extra,
+        extra={**priority, **extra},
     )
 
 

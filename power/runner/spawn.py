@@ -7,7 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 
 _KEPT = frozenset({"HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR"})
-_KEPT_PREFIXES = ("CUDA_", "HIP_", "LC_", "NVIDIA_", "ROCR_")
+# COVERAGE_* says to coverage.py, where it is installed, that children are measured too.
+_KEPT_PREFIXES = ("COVERAGE_", "CUDA_", "HIP_", "LC_", "NVIDIA_", "ROCR_")
 
 
 def child_environment(

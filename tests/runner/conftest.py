@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+
 from power.plan.model import (
     EnginePin,
     Exactness,

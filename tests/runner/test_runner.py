@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from power.diagnostics import ExitCode, PowerError
 from power.runner.types import Request
 from tests.runner.conftest import MakePlan, MakeRunner

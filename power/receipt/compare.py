@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from power.artifact.hashing import Progress, hash_files
+from power.artifact.opened import open_file
 from power.diagnostics import Diagnostic, PowerError
 from power.plan import lock
 from power.plan.model import Plan
@@ -138,27 +142,31 @@ def against_output(statement: Statement, data: bytes) -> list[Diagnostic]:
     ]
 
 
-def against_files(
-    statement: Statement, digests: Sequence[tuple[str, Path, int, str]]
+def against_artifacts(
+    statement: Statement, roots: Sequence[Path], progress: Progress | None = None
 ) -> list[Diagnostic]:
-    """P632 for each artifact whose file has other bytes.
+    """P632 for each artifact whose file below `roots` has other bytes than the one that ran.
 
-    digests: for each artifact of the statement in order, its name, where it was
-    found, its size and its SHA-256.
+    Every file is looked up by its name in the statement, opened once and hashed.
+    Raises P22x (not found, a path that leads out) and P230 (changed meanwhile).
     """
-    found = []
-    for artifact, (name, path, size, digest) in zip(
-        statement.predicate.artifacts, digests, strict=True
-    ):
-        if (size, digest) != (artifact.annotations.bytes, artifact.digest.sha256):
-            found.append(
-                Diagnostic(
-                    code="P632",
-                    message=f"the artifact `{name}` is not the one that ran",
-                    place=str(path),
-                    expected=f"{artifact.annotations.bytes} bytes, {artifact.digest.sha256}",
-                    found=f"{size} bytes, {digest}",
-                    hint="fetch the artifact again from its source",
-                )
-            )
-    return found
+    artifacts = statement.predicate.artifacts
+    with ExitStack() as stack:
+        files = []
+        for artifact in artifacts:
+            file = open_file(artifact.name, roots)
+            stack.callback(os.close, file.fd)
+            files.append(file)
+        digests = hash_files(files, progress)
+    return [
+        Diagnostic(
+            code="P632",
+            message=f"the artifact `{file.name}` is not the one that ran",
+            place=str(file.path),
+            expected=f"{artifact.annotations.bytes} bytes, {artifact.digest.sha256}",
+            found=f"{file.size} bytes, {digest}",
+            hint="fetch the artifact again from its source",
+        )
+        for artifact, file, digest in zip(artifacts, files, digests, strict=True)
+        if (file.size, digest) != (artifact.annotations.bytes, artifact.digest.sha256)
+    ]

@@ -148,8 +148,8 @@ def _widths(statement: Statement) -> Iterator[Finding]:
         if widest > most:
             yield where + "width_by_round", "wider than the plan allows", most, widest
     if (e.guard_round is None) != (e.clamped_width is None):
-        found = f"{e.guard_round}, {e.clamped_width}"
-        yield where + "guard_round", "a guard fires and clamps, or neither", "both or none", found
+        pair = f"{e.guard_round}, {e.clamped_width}"
+        yield where + "guard_round", "a guard fires and clamps, or neither", "both or none", pair
     if e.guard_round is not None and e.replays == 0:
         yield where + "replays", "the guard fires on a replay", "at least 1", 0
 

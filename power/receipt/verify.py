@@ -8,13 +8,16 @@ never serialised again: what was signed is what was parsed.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pydantic import ValidationError
 
+from power.artifact.hashing import Progress
 from power.diagnostics import Diagnostic, PowerError, fail
 from power.receipt import bundle, dsse, keys, strict_json
-from power.receipt.compare import against_output, against_plan
+from power.receipt.compare import against_artifacts, against_output, against_plan
 from power.receipt.consistency import contradictions, parse_time
 from power.receipt.predicate import PREDICATE_TYPE, STATEMENT_TYPE, Statement
 from power.receipt.shape import problems
@@ -94,6 +97,20 @@ def verify_receipt(  # noqa: PLR0913 - what a verifier may hold
         checked=tuple(checked),
         warnings=_warnings(statement),
     )
+
+
+def verify_artifacts(
+    verified: Verified, roots: Sequence[Path], progress: Progress | None = None
+) -> Verified:
+    """`verified`, with every model file below `roots` hashed and compared as well.
+
+    Raises P632 for each file with other bytes, and what looking up and reading
+    files raises (P22x, P230).
+    """
+    found = against_artifacts(verified.statement, roots, progress)
+    if found:
+        raise PowerError(tuple(found))
+    return replace(verified, checked=(*verified.checked, "artifacts"))
 
 
 def receipt_id(payload: bytes) -> str:

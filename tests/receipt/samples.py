@@ -7,13 +7,13 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
 from power.plan import lock
-from power.plan.model import Plan
+from power.plan.model import PLAN_REVISION, PLAN_VERSION, Plan
 from power.receipt.keys import PrivateKey
 from power.receipt.statement import build_statement
 from power.runner.types import EngineRecord, HostRecord, Request, RunRecord
 
 PROMPT = "Write one sentence about a lighthouse.\n"
-OUTPUT = "The lighthouse blinks – once a minute.".encode()
+OUTPUT = "The lighthouse blinks: ½ turn a minute.".encode()
 
 
 def digest(text: str) -> str:
@@ -53,8 +53,8 @@ def plan_body() -> dict[str, Any]:
         for i in (1, 2)
     ]
     return {
-        "version": lock.PLAN_VERSION,
-        "revision": lock.PLAN_REVISION,
+        "version": PLAN_VERSION,
+        "revision": PLAN_REVISION,
         "name": "sample",
         "manifest": {"name": "sample", "sha256": digest("manifest")},
         "profile": {"name": "balanced", "sha256": digest("profile")},

@@ -263,10 +263,8 @@ def test_a_passphrase_file(tmp_path: Path, text: bytes) -> None:
 
 def test_an_empty_passphrase_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(passphrase.PASSPHRASE_VARIABLE, "")
-    for empty in (
-        passphrase.from_file(write(tmp_path / "p", b"\n")),
-        passphrase.from_environment(),
-    ):
+    file = write(tmp_path / "p", b"\n")
+    for empty in (passphrase.from_file(file), passphrase.from_environment()):
         with pytest.raises(PowerError) as refused:
             empty()
         assert code(refused) == "P604"

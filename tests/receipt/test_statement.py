@@ -145,7 +145,7 @@ def test_a_run_and_its_control_make_the_same_claim() -> None:
         {"peak_rss_bytes": 1, "notes": []},
         {"first_token_us": None},
     ],
-    ids=lambda change: ",".join(change),
+    ids=",".join,
 )
 def test_a_claim_does_not_depend_on(change: dict[str, Any]) -> None:
     again = build(replace(samples.RECORD, **change))
@@ -164,7 +164,7 @@ def test_a_claim_does_not_depend_on(change: dict[str, Any]) -> None:
         {"seed": 8},
         {"max_tokens": 31},
     ],
-    ids=lambda change: ",".join(change),
+    ids=",".join,
 )
 def test_a_claim_depends_on(change: dict[str, Any]) -> None:
     again = build(replace(samples.RECORD, **change))

@@ -13,6 +13,9 @@ from tests.receipt import samples
 ED, P256 = (samples.KEYS[kind].public_key() for kind in ("ed25519", "p256"))
 
 
+HEAD = "schema = 1\n[key.a]\npublic_key = 'release.pub'\n"
+
+
 def load(tmp_path: Path, text: str) -> Trust:
     (tmp_path / "release.pub").write_bytes(keys.public_pem(ED))
     path = tmp_path / "trust.toml"
@@ -64,44 +67,42 @@ revoked = {{ at = 2026-08-01T00:00:00Z, reason = "stolen" }}
         ("schema = true\n[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is refused"),
         ("schema = 1\n[key.a]\n", 2, "`key.a.public_key` is missing"),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\nrevokd = true\n",
+            f"{HEAD}revokd = true\n",
             4,
             "`key.a.revokd` is not a field",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\nrevoked = true\n",
+            f"{HEAD}revoked = true\n",
             4,
             "`key.a.revoked` is refused",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\n"
-            "revoked = { at = 2026-01-01T00:00:00Z }\n",
+            f"{HEAD}revoked = {{ at = 2026-01-01T00:00:00Z }}\n",
             4,
             "`key.a.revoked.reason` is missing",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\nnot_after = 2026-01-01\n",
+            f"{HEAD}not_after = 2026-01-01\n",
             4,
             "`key.a.not_after` is refused",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\nnot_after = 2026-01-01T00:00:00\n",
+            f"{HEAD}not_after = 2026-01-01T00:00:00\n",
             4,
             "`key.a.not_after` is refused",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\nnot_after = '2026-01-01T00:00:00Z'\n",
+            f"{HEAD}not_after = '2026-01-01T00:00:00Z'\n",
             4,
             "`key.a.not_after` is refused",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\n"
-            "not_before = 2026-01-02T00:00:00Z\nnot_after = 2026-01-01T00:00:00Z\n",
+            f"{HEAD}not_before = 2026-01-02T00:00:00Z\nnot_after = 2026-01-01T00:00:00Z\n",
             5,
             "ends before it begins",
         ),
         (
-            "schema = 1\n[key.a]\npublic_key = 'release.pub'\n[key.b]\npublic_key = './release.pub'\n",
+            f"{HEAD}[key.b]\npublic_key = './release.pub'\n",
             5,
             "are the same key",
         ),

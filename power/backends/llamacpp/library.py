@@ -11,7 +11,7 @@ from power.backends.llamacpp.backend import KNOWN_VERSIONS, PACKAGE, installed_v
 from power.diagnostics import fail
 
 _KEPT_LINES = 400
-_WARN, _ERROR, _CONTINUED = 2, 3, 5  # ggml_log_level
+_WARN, _ERROR, _CONTINUED = 3, 4, 5  # ggml_log_level of ggml.h
 
 
 class NativeLog:

@@ -12,7 +12,8 @@ import numpy as np
 from power.backends.errors import EngineError
 from power.backends.interface import SamplingConfig
 from power.backends.llamacpp.context import Row
-from power.backends.llamacpp.library import LOG, native
+from power.backends.llamacpp.grammar import grammar_sampler
+from power.backends.llamacpp.library import native
 from power.backends.llamacpp.model import Model
 from power.backends.llamacpp.target import LlamaTarget
 from power.diagnostics import fail
@@ -162,7 +163,7 @@ def _build_chain(config: SamplingConfig, model: Model) -> Any:
 
 def _links(lib: Any, config: SamplingConfig, model: Model) -> Iterator[Any]:
     if config.grammar is not None:
-        yield _grammar(lib, config.grammar, model)
+        yield grammar_sampler(config.grammar, model)
     if config.repeat_penalty is not None and config.repeat_penalty != 1.0:
         last = _DEFAULT_LAST_N if config.repeat_last_n is None else config.repeat_last_n
         yield lib.llama_sampler_init_penalties(
@@ -193,17 +194,3 @@ def _seed(seed: int) -> int:
             hint="choose another `sampling.seed`",
         )
     return seed
-
-
-def _grammar(lib: Any, text: str, model: Model) -> Any:
-    LOG.clear()
-    data = text.encode("utf-8")
-    link = None if b"\0" in data else lib.llama_sampler_init_grammar(model.vocab, data, b"root")
-    if not link:
-        fail(
-            "P526",
-            "the grammar is no GBNF that the engine can parse",
-            found=LOG.problems() or None,
-            hint="check `sampling.grammar`: it needs a rule `root` and every rule that it names",
-        )
-    return link

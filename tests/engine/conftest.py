@@ -1,0 +1,140 @@
+"""Tiny models built once a session, engines opened on them, and whole runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from power.backends.interface import Engine, EngineConfig, SamplingConfig
+from power.backends.llamacpp import BACKEND
+from power.speculation.controller import make_controller
+from power.speculation.outcome import Outcome, Settings
+from power.speculation.scheduler import generate
+
+_TOOL = Path(__file__).parents[2] / "tools" / "build_fixtures.py"
+
+
+def _tool(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("engine")
+
+
+@pytest.fixture(scope="session")
+def build_fixtures() -> Callable[[Path], Mapping[str, tuple[Path, ...]]]:
+    """`build` of tools/build_fixtures.py."""
+    build: Callable[[Path], Mapping[str, tuple[Path, ...]]] = _tool(_TOOL).build
+    return build
+
+
+@pytest.fixture(scope="session")
+def models(
+    build_fixtures: Callable[[Path], Mapping[str, tuple[Path, ...]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Mapping[str, tuple[Path, ...]]:
+    """Fixture model by name: its file, or its shards in order."""
+    return build_fixtures(tmp_path_factory.mktemp("gguf"))
+
+
+@dataclass
+class Lab:
+    """Opens engines, runs requests on them, and closes all at the end."""
+
+    models: Mapping[str, tuple[Path, ...]]
+    engines: list[Engine] = field(default_factory=list)
+
+    def open(
+        self,
+        strategy: str = "off",
+        *,
+        target: str = "target",
+        draft: str = "draft",
+        progress: Callable[[float], None] = lambda _: None,
+        **config: Any,
+    ) -> Engine:
+        """An engine on tiny models; K is 7 unless `config` says otherwise."""
+        with self.fds(target) as of_target, self.fds(draft) as of_draft:
+            settings = {"context": 512, "threads": 1, "prefill_batch": 32, "draft_max": 7} | config
+            engine = BACKEND.open(
+                EngineConfig(
+                    target=of_target,
+                    draft=of_draft if strategy == "draft-model" else (),
+                    strategy=strategy,
+                    **settings,
+                ),
+                progress,
+            )
+        self.engines.append(engine)
+        return engine
+
+    def fds(self, name: str) -> _Open:
+        """Open descriptors of a model's files, closed when the block ends."""
+        return _Open(self.models[name])
+
+    def run(
+        self,
+        engine: Engine,
+        prompt: Sequence[int],
+        *,
+        k: int = 7,
+        max_tokens: int = 100,
+        context: int = 512,
+        control: bool = False,
+        sampling: SamplingConfig | None = None,
+        stop: Sequence[bytes] = (),
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Outcome:
+        """One whole request through the scheduler."""
+        settings = Settings(draft_max=k, draft_min=0, window=k, snapshots=k, context=context)
+        session = engine.session(sampling or SamplingConfig(), control=control)
+        return generate(
+            prompt=prompt,
+            target=session.target,
+            proposer=session.proposer,
+            sampler=session.sampler,
+            vocabulary=engine.vocabulary,
+            controller=make_controller(settings),
+            settings=settings,
+            max_tokens=max_tokens,
+            stop=stop,
+            emit=lambda _ids, _text: None,
+            cancelled=cancelled,
+            clock=iter(range(1 << 62)).__next__,
+        )
+
+
+class _Open:
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._fds = tuple(os.open(path, os.O_RDONLY | os.O_CLOEXEC) for path in paths)
+
+    def __enter__(self) -> tuple[int, ...]:
+        return self._fds
+
+    def __exit__(self, *_: object) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+
+@pytest.fixture
+def lab(models: Mapping[str, tuple[Path, ...]]) -> Iterator[Lab]:
+    lab = Lab(models)
+    yield lab
+    for engine in lab.engines:
+        engine.close()

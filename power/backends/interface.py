@@ -143,6 +143,10 @@ class Backend(Protocol):
         """
         ...
 
+    def identify(self) -> EngineIdentity:
+        """Load the native library, without a model, and say what it is. Child process only."""
+        ...
+
     def open(self, config: EngineConfig, progress: Callable[[float], None]) -> Engine:
         """Load the models. Worker process only. progress: 0.0 to 1.0."""
         ...

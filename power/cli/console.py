@@ -105,7 +105,7 @@ class Verb:
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> bool:
+    ) -> None:
         if isinstance(error, PowerError):
             self._diagnostics += error.diagnostics
             self.exit_code = error.exit_code
@@ -116,7 +116,7 @@ class Verb:
             _drop_stdout()
             self.exit_code = ExitCode.INTERRUPTED
         elif error is not None:
-            return False
+            return
         try:
             self._finish()
         except BrokenPipeError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import metadata
 
-from power.backends.interface import Engine, EngineConfig, EngineFacts
+from power.backends.interface import Engine, EngineConfig, EngineFacts, EngineIdentity
 from power.backends.llamacpp.capabilities import CAPABILITIES
 from power.diagnostics import fail
 
@@ -30,6 +30,13 @@ class LlamaCppBackend:
             llama_cpp=KNOWN_VERSIONS[version],
             capabilities=CAPABILITIES,
         )
+
+    def identify(self) -> EngineIdentity:
+        """The library as this process maps it; raises PowerError P520 to P524."""
+        from power.backends.llamacpp.identity import read_identity  # noqa: PLC0415 - native code
+        from power.backends.llamacpp.library import native  # noqa: PLC0415 - loads libllama
+
+        return read_identity(native(), self.describe())
 
     def open(self, config: EngineConfig, progress: Callable[[float], None]) -> Engine:
         """Load the models and make the contexts.

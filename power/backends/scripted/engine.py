@@ -89,14 +89,7 @@ class ScriptedEngine:
         self._model = byte_model(self._options.seed)
         self._draft = self._model.without_noise()
         self.vocabulary = byte_vocabulary()
-        self.identity = EngineIdentity(
-            package=_PACKAGE,
-            version=power.__version__,
-            llama_cpp=_LIBRARY,
-            libraries={},
-            devices=["Python"],
-            system_info="a pure function of the prefix",
-        )
+        self.identity = BACKEND.identify()
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         """BOS, then one token a byte; control tokens where `special` allows them."""
@@ -116,6 +109,7 @@ class ScriptedEngine:
             context=config.context,
             window=options.window,
             rows=config.rows,
+            batch=config.batch if config.draft_max else None,
             trim=options.trim,
             faults=options.faults,
         )
@@ -150,6 +144,17 @@ class ScriptedBackend:
     def describe(self) -> EngineFacts:
         """Its own facts: it is part of Power and always installed."""
         return EngineFacts(_PACKAGE, power.__version__, _LIBRARY, _CAPABILITIES)
+
+    def identify(self) -> EngineIdentity:
+        """Itself: there is no native library."""
+        return EngineIdentity(
+            package=_PACKAGE,
+            version=power.__version__,
+            llama_cpp=_LIBRARY,
+            libraries={},
+            devices=["Python"],
+            system_info="a pure function of the prefix",
+        )
 
     def open(self, config: EngineConfig, progress: Callable[[float], None]) -> ScriptedEngine:
         """An engine at once, unless a fault at `load` was asked for.

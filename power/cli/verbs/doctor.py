@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+from typing import Any
+
 import click
 
 from power.cli.console import Verb
@@ -14,28 +17,46 @@ from power.diagnostics import ExitCode, PowerError, escape
 def command(fmt: str) -> None:
     """Show the engine, its devices, what it can execute, and the host. Exit 1: no engine."""
     with Verb("doctor", fmt) as verb:
-        from power.backends.registry import backend
-        from power.runner.probe import probe, read_host
+        from dataclasses import asdict
 
-        host = read_host()
-        verb.data["host"] = host
-        verb.out("\n".join(f"{name:<16}{escape(str(value))}" for name, value in host.items()))
+        from power import __version__
+        from power.backends.registry import backend
+        from power.plan.model import Host
+        from power.runner.host import host_record, resolve_threads
+        from power.runner.probe import probe
+
+        host = asdict(host_record(resolve_threads(Host.model_construct(threads=None))))
+        verb.data |= {"power": __version__, "python": platform.python_version(), "host": host}
+        lines = [("power", __version__), ("python", platform.python_version()), *host.items()]
+        verb.out(_table(lines))
         try:
-            facts = backend().describe()
-            found = probe()
+            capabilities = backend().describe().capabilities
+            engine = probe()
         except PowerError as error:
             verb.note(error.diagnostics)
             verb.answer(ExitCode.NO)
             return
-        verb.data["engine"] = found
-        verb.data["strategies"] = {s: reason or "yes" for s, reason in facts.capabilities.items()}
-        lines = [
-            f"{'engine':<16}{found['package']} {found['version']} (llama.cpp {found['llama_cpp']})",
-            *(f"{'device':<16}{escape(device)}" for device in found["devices"]),
-            *(f"{'library':<16}{name} {sha}" for name, sha in sorted(found["libraries"].items())),
-            *(
-                f"{'strategy':<16}{name:<14} {'yes' if reason is None else 'no: ' + reason}"
-                for name, reason in facts.capabilities.items()
-            ),
+        verb.data["engine"] = asdict(engine)
+        verb.data["strategies"] = [
+            {"strategy": name, "executes": reason is None} | ({"reason": reason} if reason else {})
+            for name, reason in capabilities.items()
         ]
-        verb.out("\n".join(lines))
+        verb.out(
+            _table(
+                [
+                    ("engine", f"{engine.package} {engine.version}"),
+                    ("llama.cpp", engine.llama_cpp),
+                    ("cpu features", engine.system_info),
+                    *(("device", device) for device in engine.devices),
+                    *(("library", f"{name}  {sha}") for name, sha in engine.libraries.items()),
+                    *(
+                        ("strategy", f"{name:<14} {'yes' if reason is None else f'no: {reason}'}")
+                        for name, reason in capabilities.items()
+                    ),
+                ]
+            )
+        )
+
+
+def _table(rows: list[tuple[str, Any]]) -> str:
+    return "\n".join(f"{name.replace('_', ' '):<16}{escape(str(value))}" for name, value in rows)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, format_option
 from power.diagnostics import escape, fail
+
+if TYPE_CHECKING:
+    from power.manifest.model import DraftKind
 
 
 @click.command("init")
@@ -33,7 +37,12 @@ from power.diagnostics import escape, fail
 )
 @format_option("human", "json")
 def command(
-    target: Path | None, draft: Path | None, kind: str, name: str | None, output: Path, fmt: str
+    target: Path | None,
+    draft: Path | None,
+    kind: DraftKind,
+    name: str | None,
+    output: Path,
+    fmt: str,
 ) -> None:
     """Write a manifest for TARGET.gguf: sizes and digests are measured, the rest is explained.
 

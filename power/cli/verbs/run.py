@@ -20,8 +20,10 @@ from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
 from power.diagnostics import ExitCode, escape, fail
 
 if TYPE_CHECKING:
-    from power.cli.signing import Issued
-    from power.runner.types import RunRecord
+    from power.cli.execution import Execution
+    from power.cli.signing import Issued, Signer
+    from power.runner.prompts import Prompt
+    from power.runner.types import Request, RunRecord
 
 
 @click.command("run")
@@ -96,7 +98,7 @@ def command(
         execution = Execution(verb, lock, artifact_roots(artifacts), control=control)
         signer = Signer(execution.plan, execution.plan_bytes, key, passphrase_file)
         if prompts is not None and out is not None:
-            _batch(verb, execution, signer, prompts, out)
+            _batch(verb, execution, signer, prompts, out, control=control)
             return
         text = read_prompt(options)
         with execution.open() as (runner, header):
@@ -115,6 +117,45 @@ def command(
             return
         issued = signer.issue(request, record, receipt)
         _report(verb, record, issued)
+
+
+def _batch(
+    verb: Verb,
+    execution: Execution,
+    signer: Signer,
+    prompts: Path,
+    out: Path,
+    *,
+    control: bool,
+) -> None:
+    from power.runner.batch import run_batch
+    from power.runner.chat import render_for_header
+
+    def sign(_prompt: Prompt, request: Request, record: RunRecord) -> None:
+        signer.issue(request, record)
+
+    with execution.open() as (runner, header), verb.progress("prompts") as progress:
+        summary = run_batch(
+            runner,
+            prompts,
+            out,
+            chat=lambda messages: render_for_header(header, messages),
+            control=control,
+            progress=progress,
+            on_record=sign,
+        )
+    verb.data |= {
+        "out": str(out),
+        "total": summary.total,
+        "resumed": summary.resumed,
+        "answered": summary.answered,
+    }
+    done = summary.resumed + summary.answered
+    earlier = f" ({summary.resumed} of them before)" if summary.resumed else ""
+    verb.say(f"{done} of {summary.total} prompts answered{earlier} in {escape(str(out))}")
+    if summary.cancelled:
+        verb.say("interrupted: run the same command again to go on")
+        verb.answer(ExitCode.INTERRUPTED)
 
 
 def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:

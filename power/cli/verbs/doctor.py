@@ -21,11 +21,10 @@ def command(fmt: str) -> None:
 
         from power import __version__
         from power.backends.registry import backend
-        from power.plan.model import Host
-        from power.runner.host import host_record, resolve_threads
+        from power.runner.host import host_record, physical_cores
         from power.runner.probe import probe
 
-        host = asdict(host_record(resolve_threads(Host.model_construct(threads=None))))
+        host = asdict(host_record(physical_cores()))
         verb.data |= {"power": __version__, "python": platform.python_version(), "host": host}
         lines = [("power", __version__), ("python", platform.python_version()), *host.items()]
         verb.out(_table(lines))

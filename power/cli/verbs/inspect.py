@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,8 +25,39 @@ def command(file: Path, kind: str | None, target: Path | None, fmt: str) -> None
     Only the header is read; no native code sees the file.
     """
     with Verb("inspect", fmt) as verb:
-        from power.artifact.inspection import inspect, render_text
+        from power.artifact.inspection import inspect
 
         report = inspect(file, kind, target)
         verb.data |= report
-        verb.out(render_text(report))
+        verb.out("\n".join(_lines(report)))
+
+
+def _lines(report: dict[str, Any]) -> Iterator[str]:
+    """The report for a person; its texts are escaped already."""
+
+    def row(name: str, value: object) -> str:
+        return f"{name:<18}{value}"
+
+    tensors = report["tensors"]
+    kinds = ", ".join(f"{count} {name}" for name, count in tensors["types"].items())
+    yield row("file", report["file"])
+    yield row("bytes", f"{report['bytes']:,}")
+    if len(report["files"]) > 1:
+        yield from (row("shard", f"{f['name']}  {f['bytes']:,}") for f in report["files"])
+    yield row("container", f"GGUF v{report['gguf_version']}, alignment {report['alignment']}")
+    yield row("tensors", f"{tensors['count']} ({kinds}), {tensors['bytes']:,} bytes")
+    yield row("judged as", report["judged_as"])
+    for name, value in (report["facts"] or {}).items():
+        if value is not None:
+            yield row(name.replace("_", " "), "yes" if value is True else value or "-")
+    for name, token in report.get("special_tokens", {}).items():
+        yield row(name, f"{token['id']} {token['text']}")
+    if "end_of_generation" in report:
+        yield row("end of generation", ", ".join(map(str, report["end_of_generation"])))
+    if report.get("serves"):
+        yield row("can serve", ", ".join(report["serves"]))
+    for contract in report["contracts"]:
+        answer = "holds" if contract["holds"] else f"no: {contract['reasons'][0]}"
+        yield row(f"as {contract['kind']}", answer)
+    for note in report.get("pair", {}).get("notes", ()):
+        yield row("note", note)

@@ -36,7 +36,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     """The report for a person; its texts are escaped already."""
 
     def row(name: str, value: object) -> str:
-        return f"{name:<18}{value}"
+        return f"{name:<22}{value}"
 
     tensors = report["tensors"]
     kinds = ", ".join(f"{count} {name}" for name, count in tensors["types"].items())

@@ -14,6 +14,7 @@ import pytest
 from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig
 from power.backends.llamacpp import BACKEND
+from power.backends.llamacpp.model import LOAD_MMAP, LOAD_READ, safe_load_mode
 from power.diagnostics import PowerError
 
 PROMPT = [1, 10, 20, 30, 40]
@@ -165,3 +166,21 @@ def test_engines_share_a_process(lab: Any) -> None:
     expected = lab.run(first, PROMPT).ids
     first.close()
     assert lab.run(second, PROMPT).ids == expected
+
+
+def test_only_what_is_sealed_is_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    plain = os.open(path, os.O_RDONLY)
+    memory = os.memfd_create("open", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    sealed = os.memfd_create("sealed", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    try:
+        fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+        fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        assert safe_load_mode([plain]) == LOAD_READ
+        assert safe_load_mode([memory]) == LOAD_READ
+        assert safe_load_mode([sealed]) == LOAD_MMAP
+        assert safe_load_mode([sealed, plain]) == LOAD_READ
+    finally:
+        for fd in (plain, memory, sealed):
+            os.close(fd)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from power.backends.errors import EngineError, Kind
 from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
 
-# Reading into private memory (load mode NONE): a later write to the file, by
-# anyone, can not reach the weights. See docs/adr/0002-loading-artifacts.md.
-LOAD_READ = 0
-LOAD_MMAP = 1
+# llama_load_mode: read into private memory, or map the file.
+LOAD_READ, LOAD_MMAP = 0, 1
 
 _SPLIT_NONE = 0
 _OUT_OF_MEMORY = ("failed to allocate", "unable to allocate", "bad_alloc", "out of memory")
@@ -35,7 +34,7 @@ class Model:
         what: str,
         gpu_layers: int | Literal["all"] = "all",
         main_gpu: int = 0,
-        load_mode: int = LOAD_READ,
+        load_mode: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
         lib = native()
@@ -44,7 +43,7 @@ class Model:
         params.main_gpu = main_gpu
         if lib.llama_supports_gpu_offload():
             params.split_mode = _SPLIT_NONE  # the whole model on main_gpu, as the plan says
-        params.load_mode = load_mode
+        params.load_mode = safe_load_mode(fds) if load_mode is None else load_mode
         params.check_tensors = True
         params.use_extra_bufts = extra_buffers_are_safe()
         watcher = _Progress(progress)
@@ -74,6 +73,22 @@ class Model:
         handle, self._handle = self._handle, None
         if handle:
             native().llama_model_free(handle)
+
+
+def safe_load_mode(fds: Sequence[int]) -> int:
+    """Map files that nobody can write to any more, read all others.
+
+    A mapped file that is edited in place changes the model that runs; a sealed
+    memory file can not be edited. See docs/adr/0002-loading-artifacts.md.
+    """
+    return LOAD_MMAP if all(map(_is_sealed, fds)) else LOAD_READ
+
+
+def _is_sealed(fd: int) -> bool:
+    try:
+        return bool(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_WRITE)
+    except OSError:  # not a memory file
+        return False
 
 
 def _load(lib: Any, fds: Sequence[int], params: Any) -> Any:

@@ -55,12 +55,11 @@ def party(tmp_path: Path, request: pytest.FixtureRequest) -> Party:
 
 def openssl_verifies(party: Party, message: bytes, signature: bytes) -> bool:
     data, sig = party.write("pae", message), party.write("sig", signature)
+    how: list[str | Path] = ["dgst", "-sha256", "-verify", party.key, "-signature", sig, data]
     if party.kind == "ed25519":
-        how = f"pkeyutl -verify -pubin -inkey {party.key} -rawin -in {data} -sigfile {sig}"
-    else:
-        how = f"dgst -sha256 -verify {party.key} -signature {sig} {data}"
-    command = ["openssl", *how.split()]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+        how = ["pkeyutl", "-verify", "-pubin", "-inkey", party.key, "-rawin", "-in", data]
+        how += ["-sigfile", sig]
+    run = subprocess.run(["openssl", *how], capture_output=True, text=True, check=False)
     assert (run.returncode == 0) == ("success" in run.stdout.lower() or "OK" in run.stdout)
     return run.returncode == 0
 

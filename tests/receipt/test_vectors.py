@@ -26,7 +26,7 @@ def test_verdict(entry: dict[str, str]) -> None:
         verdicts = {d.code for d in error.diagnostics}
     else:
         verdicts = {build.ACCEPT}
-    assert verdicts == {entry["verdict"]}
+    assert verdicts == set(entry["verdict"].split())
 
 
 def test_the_script_makes_them_unchanged() -> None:
@@ -40,12 +40,10 @@ def test_names_are_used_once() -> None:
 
 
 def test_the_control_run_makes_the_same_claim() -> None:
-    receipts = (
-        (build.FOLDER / f"{name}.sigstore.json").read_bytes() for name in ("ed25519", "control")
-    )
     trust = load_trust(build.FOLDER / "trust.toml")
     run, control = (
-        verify_receipt(receipt, trust=trust).statement.predicate for receipt in receipts
+        verify_receipt((build.FOLDER / name).read_bytes(), trust=trust).statement.predicate
+        for name in ("ed25519.sigstore.json", "control.sigstore.json")
     )
     assert run.claim_sha256 == control.claim_sha256
     assert (run.request.control, control.request.control) == (False, True)

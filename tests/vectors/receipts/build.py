@@ -15,6 +15,7 @@ import rfc8785
 
 from power.diagnostics import PowerError
 from power.receipt import bundle, dsse, keys
+from power.receipt.statement import build_statement
 from tests.receipt import samples
 from tests.receipt.documents import put, without
 
@@ -46,7 +47,7 @@ not_after = 2026-08-01T00:00:00Z
 
 @dataclass(frozen=True)
 class Vector:
-    """A receipt, and `accept` or the code of its refusal."""
+    """A receipt, and `accept` or the codes of its refusal, with spaces between."""
 
     name: str
     verdict: str
@@ -75,9 +76,7 @@ def p256_receipt() -> bytes:
 
 
 def accepted() -> Iterator[Vector]:
-    yield Vector(
-        "ed25519", ACCEPT, "an Ed25519 receipt with every optional part", signed(STATEMENT)
-    )
+    yield Vector("ed25519", ACCEPT, "Ed25519, with every optional part", signed(STATEMENT))
     yield Vector("p256", ACCEPT, "the same run, signed with ECDSA P-256", p256_receipt())
     control = signed(samples.control_statement())
     yield Vector("control", ACCEPT, "the control run of the same request: the same claim", control)
@@ -129,7 +128,7 @@ def misshapen() -> Iterator[Vector]:
     yield Vector("spare-bits", "P620", "base64 with bits that mean nothing", spare)
     twice = signed(STATEMENT).replace(b'"hint":', b'"hint":"","hint":')
     yield Vector("key-twice", "P620", "a key of the bundle twice", twice)
-    deep = b'{"mediaType":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    deep = b'{"mediaType":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
     yield Vector("deep", "P620", "nesting that would exhaust a parser's stack", deep)
 
 
@@ -155,10 +154,11 @@ def unreadable() -> Iterator[Vector]:
 
 
 def untrue() -> Iterator[Vector]:
-    subjects = STATEMENT["subject"]
+    plan, ids, text = STATEMENT["subject"]
+    swapped = [plan, text, ids]
     execution = ("predicate", "execution")
     for name, code, why, path, value in (
-        ("subjects-swapped", "P626", "the order is fixed", ("subject",), subjects[::-1]),
+        ("subjects-swapped", "P626 P631", "their order is fixed", ("subject",), swapped),
         ("accepted-more", "P626", "more accepted than drafted", (*execution, "accepted"), 17),
         ("tokens-more", "P626", "more than rounds emit", (*execution, "output_tokens"), 20),
         (
@@ -173,13 +173,13 @@ def untrue() -> Iterator[Vector]:
             "bound-met",
             "P626",
             "a bound judged wrongly",
-            ("predicate", "bounds", "min_acceptance", "required"),
-            "0.6",
+            ("predicate", "bounds", "min_acceptance", "met"),
+            False,
         ),
         ("claim", "P626", "another claim", ("predicate", "claim_sha256"), "0" * 64),
         (
             "plan-digest",
-            "P626",
+            "P626 P633",
             "plan and subject",
             ("predicate", "plan", "digest", "sha256"),
             "0" * 64,
@@ -198,10 +198,8 @@ def untrue() -> Iterator[Vector]:
     off = signed(samples.off_statement())
     yield Vector("other-plan", "P630", "a genuine receipt of another plan", off)
     record = replace(samples.RECORD, text=b"Another text.")
-    plan = samples.sample_plan()
-    output = signed(
-        samples.build_statement(plan, samples.plan_bytes(plan), samples.REQUEST, record)
-    )
+    sample = samples.sample_plan()
+    output = signed(build_statement(sample, samples.plan_bytes(sample), samples.REQUEST, record))
     yield Vector("other-output", "P631", "a genuine receipt of another output", output)
 
 

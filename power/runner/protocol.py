@@ -124,10 +124,10 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Text that a round has committed; may end inside a UTF-8 character."""
+    """Text that a round has committed, in whole characters."""
 
     __pydantic_config__: ClassVar = _STRICT
-    text: bytes
+    text: str
     type: Literal["emit"] = "emit"
 
 
@@ -135,7 +135,8 @@ class Emit:
 class Done:
     """A request ended. Times are nanoseconds of CLOCK_MONOTONIC.
 
-    text: the whole; a cancelled request may hold text that was not emitted yet.
+    text: all of it, byte for byte; decoded with U+FFFD for what is not UTF-8 it
+    is what was emitted, and for a cancelled request possibly more.
     proposer_width: `max_width` of the proposer that really ran. wall_ns and
     first_token_ns count from `Run.clock_ns`, to the last commit and the first.
     """
@@ -156,11 +157,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is no result, and why. After a `fatal` one the worker ends."""
+    """There is no result, and why. The worker ends after one of the gravest (exit 3 or 4)."""
 
     __pydantic_config__: ClassVar = _STRICT
     diagnostics: tuple[Diagnostic, ...]
-    fatal: bool
     type: Literal["refused"] = "refused"
 
 

@@ -32,7 +32,6 @@ from power.runner.record import (
 )
 from power.runner.request import check_request
 from power.runner.settings import engine_config, sampling_config, scheduler_settings
-from power.runner.text import CommittedText
 from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
@@ -88,6 +87,7 @@ class Runner:
         self._extra = extra or {}
         self._limit_s = call_limit()
         self._threads = resolve_threads(plan.host)
+        self._host = host_record(self._threads)
         self._worker: WorkerProcess | None = None
         self._ready: Ready | None = None
         self._number = 0
@@ -135,41 +135,23 @@ class Runner:
         record. A cancelled request has one, with finish `cancelled`; if the
         worker does not end the request within 10 s, KeyboardInterrupt is raised.
         """
+        clock, started = time.monotonic_ns(), _now()
         check_request(request, self.plan.sampling)
         worker, ready = self._live()
         self._number += 1
-        seed = self.plan.sampling.seed if request.seed is None else request.seed
-        run = Run(
-            number=self._number,
-            text=request.text,
-            special=request.special,
-            sampling=sampling_config(self.plan, seed),
-            control=request.control,
-            max_tokens=request.max_tokens or self.plan.sampling.max_tokens,
-            stop=request.stop,
-            clock_ns=time.monotonic_ns(),
-        )
-        started = _now()
-        text = CommittedText(on_text)
-        strategy = "off" if request.control else self.plan.speculation.strategy
+        run = self._run(request, clock)
+        strategy = "off" if run.control else self.plan.speculation.strategy
         try:
-            worker.doing = "running the request"
-            worker.send(run)
-            done = self._until_done(worker, text)
-            reason = contradiction(run, done, text.data)
-            if reason is not None:
-                worker.fail_protocol(reason)
-            check_strategy(strategy, done.proposer_width)
+            done = self._follow(worker, run, strategy, on_text)
         except PowerError as error:
             if error.exit_code > ExitCode.CANNOT_JUDGE:
                 self._drop()
             raise
         except BaseException:
-            self._drop()  # the worker's next frames would answer a request that nobody follows
+            self._drop()  # its next frames would answer a request that nobody follows
             raise
         if done.finish is Finish.CANCELLED:
             self._cancelled = False
-        text.finish(done.text)
         return run_record(
             run,
             done,
@@ -177,9 +159,45 @@ class Runner:
             started=started,
             finished=_now(),
             engine=engine_record(ready.identity),
-            host=host_record(self._threads),
+            host=self._host,
             notes=ready.notes,
         )
+
+    def _run(self, request: Request, clock_ns: int) -> Run:
+        sampling = self.plan.sampling
+        return Run(
+            number=self._number,
+            text=request.text,
+            special=request.special,
+            sampling=sampling_config(
+                self.plan, sampling.seed if request.seed is None else request.seed
+            ),
+            control=request.control,
+            max_tokens=sampling.max_tokens if request.max_tokens is None else request.max_tokens,
+            stop=request.stop,
+            clock_ns=clock_ns,
+        )
+
+    def _follow(
+        self,
+        worker: WorkerProcess,
+        run: Run,
+        strategy: str,
+        on_text: Callable[[str], None] | None,
+    ) -> Done:
+        """Send `run` and follow it to its end, which has to be one that it can have."""
+        worker.doing = "running the request"
+        if self._cancelled:
+            worker.send(Cancel(run.number))  # before it, so that no round of it runs
+        worker.send(run)
+        text = _Text(on_text)
+        done = self._until_done(worker, text)
+        reason = contradiction(run, done, text.whole)
+        if reason is not None:
+            worker.fail_protocol(reason)
+        check_strategy(strategy, done.proposer_width)
+        text.finish(done.text.decode("utf-8", "replace"))
+        return done
 
     def _load(
         self, worker: WorkerProcess, target: tuple[int, ...], draft: tuple[int, ...]
@@ -214,7 +232,7 @@ class Runner:
         check_required(plan.host.require, ready.identity.devices)
         return ready
 
-    def _until_done(self, worker: WorkerProcess, text: CommittedText) -> Done:
+    def _until_done(self, worker: WorkerProcess, text: _Text) -> Done:
         until: float | None = None
         while True:
             if until is None and self._cancelled:
@@ -225,8 +243,8 @@ class Runner:
             except TimeoutError:
                 raise KeyboardInterrupt from None
             match message:
-                case Emit(text=data):
-                    text.add(data)
+                case Emit(text=piece):
+                    text.add(piece)
                 case Done():
                     return message
                 case Refused(diagnostics=diagnostics):
@@ -245,6 +263,29 @@ class Runner:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
+
+
+class _Text:
+    """The text of one request as it comes."""
+
+    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+        self._pieces: list[str] = []
+        self._on_text = on_text
+
+    @property
+    def whole(self) -> str:
+        """All of it so far."""
+        return "".join(self._pieces)
+
+    def add(self, piece: str) -> None:
+        """Keep `piece` and hand it on."""
+        self._pieces.append(piece)
+        if self._on_text is not None and piece:
+            self._on_text(piece)
+
+    def finish(self, whole: str) -> None:
+        """Hand on what a cancelled request had held back."""
+        self.add(whole[len(self.whole) :])
 
 
 def _now() -> str:

@@ -97,7 +97,7 @@ def serve(link: Link) -> None:
     try:
         engine, ready = _load(link, load)
     except Exception as error:  # noqa: BLE001 - the worker's edge: everything becomes a diagnostic
-        link.send(Refused(explain(error), fatal=True))
+        link.send(Refused(explain(error)))
         return
     link.send(ready)
     try:
@@ -127,9 +127,9 @@ def _answer(link: Link, engine: Engine, load: Load, run: Run) -> bool:
     try:
         done = _run(link, engine, load, run)
     except Exception as error:  # noqa: BLE001 - the worker's edge: everything becomes a diagnostic
-        fatal = not isinstance(error, PowerError) or error.exit_code is ExitCode.ENGINE_FAILED
-        link.send(Refused(explain(error), fatal=fatal))
-        return not fatal
+        found = explain(error)
+        link.send(Refused(found))
+        return PowerError(found).exit_code <= ExitCode.CANNOT_JUDGE
     link.send(done)
     return True
 
@@ -146,7 +146,7 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
         if first_token is None:
             first_token = _clock()
         if text:
-            link.send(Emit(text))
+            link.send(Emit(text.decode()))
 
     chunks = -(-len(prompt) // max(1, load.engine.prefill_batch))
     link.send(Alive(calls=chunks + 1))

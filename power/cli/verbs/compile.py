@@ -38,8 +38,8 @@ def command(
     """Verify MANIFEST, its profile and its artifacts, and lock the plan."""
     with Verb("compile", fmt) as verb:
         from power.backends.registry import backend
-        from power.plan.check import check_lock, default_lock_path, write_lock
-        from power.plan.compile import compile_manifest
+        from power.plan.check import check_lock
+        from power.plan.compile import compile_manifest, default_lock_path, write_lock
 
         lock = output or default_lock_path(manifest)
         with verb.progress("hashing") as progress:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
 from power.manifest.model import LARGEST_INTEGER, Manifest, Settings
 from power.manifest.profile import Profile
 from power.manifest.text_rules import Expected
 from power.plan.model import Plan
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 UNLIMITED = f"{LARGEST_INTEGER:,}"
 

@@ -13,8 +13,10 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import click
+
 from power.cli.app import app
 from power.diagnostics import CODES
 
@@ -23,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from tools import reference_tables  # noqa: E402 - beside this program, wherever it is run from
 
-WIDTH = 100
+WIDTH = 98  # of the text; what click leaves of its own limit of 100 columns
 RANGES = {
     "P1": "Manifest and profile",
     "P2": "Artifacts: lookup, digests, the GGUF container",
@@ -35,15 +37,18 @@ RANGES = {
 }
 
 
-def verbs(command: click.Command, name: str) -> Iterator[tuple[str, str]]:
+def verbs(
+    command: click.Command, name: str, parent: click.Context | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield every verb and its help, `name` first, as `--help` prints it on a wide terminal."""
-    context = click.Context(command, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
-    yield name, command.get_help(context)
+    settings: dict[str, Any] = {**command.context_settings, "terminal_width": WIDTH}
+    context = click.Context(command, info_name=name, parent=parent, **settings)
+    yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
             found = command.get_command(context, inner)
             if found is not None:
-                yield from verbs(found, f"{name} {inner}")
+                yield from verbs(found, inner, context)
 
 
 def cli() -> str:

@@ -4,6 +4,7 @@ import ast
 import re
 
 import pytest
+
 from power.diagnostics import CODES, Code
 from tests.house.sources import ROOT, package
 

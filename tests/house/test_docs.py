@@ -1,17 +1,19 @@
 """Documentation: links lead somewhere, commands exist, generated parts are up to date."""
 
+import os
 import re
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
+
 from power.cli.app import VERBS, app
 from power.manifest.model import Manifest
 from power.manifest.profile import Profile
 from power.plan.model import Plan
 from tests.house.sources import ROOT, texts
-
 from tools import reference_tables, update_docs
 
 PAGES = sorted(name for name in texts() if name.endswith(".md"))
@@ -88,6 +90,17 @@ def test_verbs_and_options_of_the_docs_exist(page: str) -> None:
 def test_every_verb_is_documented() -> None:
     reference = texts()["docs/reference/cli.md"]
     assert [verb for verb in VERBS if f"### power {verb}\n" not in reference] == []
+
+
+def test_the_help_of_the_docs_is_what_the_command_prints() -> None:
+    run = subprocess.run(
+        [Path(sys.executable).with_name("power"), "run", "--help"],
+        env=os.environ | {"COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"### power run\n\n```text\n{run.stdout}```\n" in texts()["docs/reference/cli.md"]
 
 
 def test_generated_parts_are_up_to_date() -> None:

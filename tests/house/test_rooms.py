@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from tests.house.sources import ROOT, Module, package
 
 # room -> rooms it stands on; what those stand on is allowed too
@@ -33,8 +34,9 @@ def offences(module: Module) -> list[str]:
     """Imports of `module` that look up the corridor."""
     found = []
     for line, name in module.imports():
-        parts = name.split(".")
-        if parts[0] == "power" and parts[1] in STANDS_ON and parts[1] not in allowed(module.room):
+        top, _, rest = name.partition(".")
+        room = rest.partition(".")[0]
+        if top == "power" and room in STANDS_ON and room not in allowed(module.room):
             found.append(f"{module.path.relative_to(ROOT)}:{line} imports {name}")
     return found
 

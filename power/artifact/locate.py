@@ -16,7 +16,7 @@ from typing import NoReturn
 from power.diagnostics import fail
 
 _DRIVE = re.compile(r"[A-Za-z]:")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 _PATH_LIMIT = 4096

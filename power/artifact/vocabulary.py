@@ -152,7 +152,7 @@ def _check_texts(reader: Reader, tokens: Strings, model: str) -> dict[bytes, int
         _bad_text(reader, "the vocabulary is empty", "at least one token", "none")
         return {}
     unique = set(items)
-    if len(unique) < len(items):
+    if len(unique) < len(items) or b"" in unique:
         _find_duplicate(reader, items)
     try:
         text = b"\n".join(items).decode("utf-8")

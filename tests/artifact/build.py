@@ -43,7 +43,7 @@ class Tensor:
         count = 1
         for dimension in self.shape:
             count *= dimension
-        return min(count * kind.bytes // kind.block, 1 << 20)
+        return min(count * kind.bytes // kind.block, 16 << 20)
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Gguf:
             self.pairs += new
         return self
 
-    def drop(self, *names: str) -> Self:
+    def drop(self, *names: str | bytes) -> Self:
         """Remove keys and tensors."""
         self.pairs = [pair for pair in self.pairs if pair[0] not in names]
         self.tensors = [tensor for tensor in self.tensors if tensor.name not in names]

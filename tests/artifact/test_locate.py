@@ -135,7 +135,7 @@ def test_only_regular_files(tmp_path: Path, refusal: Refusal) -> None:
 
 def _swap(monkeypatch: pytest.MonkeyPatch, path: Path, becomes: Path) -> None:
     """Let `path` become `becomes` after it was located and before it is opened."""
-    found = opened.locate
+    found = locate
 
     def located(name: str, roots: object) -> Path:
         out = found(name, roots)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def test_a_folder_on_the_way_becomes_a_link(
     outside.mkdir()
     for folder in (root / "sub", outside):
         (folder / "m.gguf").write_bytes(b"x")
-    found = opened.locate
+    found = locate
 
     def located(name: str, roots: object) -> Path:
         out = found(name, roots)  # type: ignore[arg-type]

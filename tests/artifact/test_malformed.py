@@ -61,7 +61,9 @@ CASES: dict[str, Case] = {
     "value type 13": (lambda: _bare().raw("x", 13, b""), "P205", ("value type 13",)),
     "strings that outgrow the file together": (
         lambda: _bare().raw(
-            "x.texts", ARRAY, struct.pack("<IQ", STRING, 2) + text("a" * 200) + struct.pack("<Q", 300)
+            "x.texts",
+            ARRAY,
+            struct.pack("<IQ", STRING, 2) + text("a" * 200) + struct.pack("<Q", 300),
         ),
         "P203",
         ("x.texts", "string 1"),

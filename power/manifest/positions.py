@@ -13,6 +13,11 @@ from typing import Any
 Path = tuple[str | int, ...]
 
 
+# tomlkit takes seconds, or minutes, for a large text with many keys. A file that a
+# person wrote is far below this.
+WALK_LIMIT = 64 * 1024
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Offsets of a key and of its value; an array item's key is the item itself."""
@@ -22,7 +27,12 @@ class Place:
 
 
 def positions(text: str) -> dict[Path, Place]:
-    """The place of every key, table header and array item; empty if tomlkit cannot read `text`."""
+    """The place of every key, table header and array item of `text`, which tomllib has read.
+
+    Empty when it is longer than `WALK_LIMIT` characters or tomlkit cannot read it.
+    """
+    if len(text) > WALK_LIMIT:
+        return {}
     import tomlkit  # noqa: PLC0415 - 40 ms that only an error should cost
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,9 @@ from power.manifest.model import SCHEMA, Speculation
 from power.manifest.source import Source
 from power.manifest.text_rules import MALFORMED
 
+_MOST = 100  # problems of one file that are told in full
 _SHOWN = 80  # characters of a value from a file
+_NO_QUOTES = re.compile("integer|number|array|`true`")
 # Spellings of strategies that older configurations used.
 _LEGACY_MODES = {
     "none": "off",
@@ -44,13 +47,22 @@ _TYPE_CODES = {
 def diagnose(
     error: ValidationError, model: type[BaseModel], values: Mapping[str, Any], source: Source
 ) -> tuple[Diagnostic, ...]:
-    """One diagnostic a finding, in the order of the file; union branches count once."""
+    """One diagnostic a finding, in the order of the file; union branches count once.
+
+    The first `_MOST` are told in full, the others as a number.
+    """
     findings: dict[tuple[str | int, ...], ErrorDetails] = {}
     for detail in error.errors(include_url=False):
         keys = tuple(_real_keys(detail["loc"], values, missing=detail["type"] == "missing"))
         findings.setdefault(keys, detail)
-    found = [_one(detail, keys, model, source) for keys, detail in findings.items()]
-    return tuple(sorted(found, key=lambda d: (d.spans[0].line, d.spans[0].column)))
+    if _is_newer(values.get("schema")):  # what else such a file says is not ours to judge
+        return (_schema(values["schema"], source),)
+    order = sorted(findings, key=source.offset)
+    found = [_one(findings[keys], keys, model, source) for keys in order[:_MOST]]
+    if len(order) > _MOST:
+        rest = f"{len(order) - _MOST} more problems in this {source.what} are not shown"
+        found.append(Diagnostic(code=found[-1].code, message=rest, place=source.name))
+    return tuple(found)
 
 
 def _real_keys(loc: Sequence[str | int], values: Any, *, missing: bool) -> Iterator[str | int]:
@@ -114,8 +126,11 @@ def _verb(kind: str) -> str:
     return "has the wrong length" if kind in {"too_long", "too_short"} else "is out of range"
 
 
+def _is_newer(schema: object) -> bool:
+    return isinstance(schema, int) and not isinstance(schema, bool) and schema > SCHEMA
+
+
 def _schema(value: object, source: Source) -> Diagnostic:
-    newer = isinstance(value, int) and not isinstance(value, bool) and value > SCHEMA
     return Diagnostic(
         code="P118",
         message=f"this {source.what}'s schema is not one that this version reads",
@@ -123,7 +138,7 @@ def _schema(value: object, source: Source) -> Diagnostic:
         expected=f"{SCHEMA}",
         found=shown(value),
         hint="install the version of power that it was written for"
-        if newer
+        if _is_newer(value)
         else f"write `schema = {SCHEMA}`",
     )
 
@@ -180,17 +195,20 @@ def _close_choice(value: str, branches: str | None, keys: tuple[str | int, ...])
 
 def _type_hint(value: object, expected: str | None) -> str | None:
     text = expected or ""
+    hint = None
     if isinstance(value, str) and text.endswith("`all`") and not value.isdecimal():
-        return 'write a count without quotes, or `"all"`'
-    if isinstance(value, float) and value.is_integer() and "integer" in text:
-        return f"write `{int(value)}`, without a point"
-    if isinstance(value, str) and any(word in text for word in ("integer", "number", "`true`")):
-        return "write it without quotes"
-    if isinstance(value, bool) and "`on`" in text:
-        return f'write `"{"on" if value else "off"}"`'
-    if not isinstance(value, str | dict | list) and "integer" not in text and "number" not in text:
-        return "write it in quotes" if "`true`" not in text and "array" not in text else None
-    return None
+        hint = 'write a count without quotes, or `"all"`'
+    elif isinstance(value, float) and value.is_integer() and "integer" in text:
+        hint = f"write `{int(value)}`, without a point"
+    elif isinstance(value, str) and any(w in text for w in ("integer", "number", "`true`")):
+        hint = "write it without quotes"
+    elif isinstance(value, bool) and "`on`" in text:
+        hint = f'write `"{"on" if value else "off"}"`'
+    elif "table" in text:
+        hint = "write it as a table, under a line of its name in brackets"
+    elif not isinstance(value, str | dict | list) and not _NO_QUOTES.search(text):
+        hint = "write it in quotes"
+    return hint
 
 
 # --- values and keys as text ---------------------------------------------------

@@ -16,6 +16,7 @@ from typing import NoReturn
 from power.diagnostics import Span, fail
 
 SIZE_LIMIT = 1024 * 1024
+_WIDEST = 120  # characters that carets stand under
 
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
 
@@ -66,6 +67,15 @@ def decode(data: bytes, name: str, what: str) -> str:
     """
     if len(data) > SIZE_LIMIT:
         fail("P103", f"the {what} is too large", place=name, expected="at most 1 MiB", found="more")
+    if data.startswith(b"GGUF"):
+        fail(
+            "P104",
+            f"the {what} is not text",
+            place=name,
+            expected="UTF-8 text",
+            found="a GGUF",
+            hint=f"name the {what}, not the artifact",
+        )
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -111,7 +121,7 @@ def span_at(text: str, offset: int, name: str, width: int = 1, label: str = "") 
         file=name,
         line=text.count("\n", 0, start) + 1,
         column=column + 1,
-        width=max(1, min(width, len(source) - column)),
+        width=max(1, min(width, len(source) - column, _WIDEST)),
         source=source,
         label=label,
     )
@@ -119,7 +129,6 @@ def span_at(text: str, offset: int, name: str, width: int = 1, label: str = "") 
 
 def _refuse_encoding(data: bytes, error: UnicodeDecodeError, name: str, what: str) -> NoReturn:
     utf16 = data[:2] in {b"\xff\xfe", b"\xfe\xff"}
-    gguf = data[:4] == b"GGUF"
     before = data[: error.start].decode("utf-8")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
     fail(
@@ -127,8 +136,8 @@ def _refuse_encoding(data: bytes, error: UnicodeDecodeError, name: str, what: st
         f"the {what} is not UTF-8",
         place=f"{name}:{line}:{column} (byte {error.start})",
         expected="UTF-8 text",
-        found="a GGUF" if gguf else "UTF-16" if utf16 else f"byte 0x{data[error.start]:02x}",
-        hint=f"name the {what}, not the artifact" if gguf else "save the file as UTF-8",
+        found="UTF-16" if utf16 else f"byte 0x{data[error.start]:02x}",
+        hint="save the file as UTF-8",
     )
 
 

@@ -12,7 +12,9 @@ from power.manifest.read import conflict_spans, span_at
 NESTING_LIMIT = 16
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_INLINE = re.compile(r"Duplicate inline table key '(.*)'")
 _HEADER = re.compile(r"^[ \t]*\[.*")
+_CUT_OFF = "the file ends in the middle of this: finish it, or fetch the file again"
 _HINTS = (
     # what tomllib says (stable since 3.11) -> what helps
     ("Invalid value", "strings need quotes; true and false are written in lower case"),
@@ -96,12 +98,14 @@ def _refuse_syntax(text: str, name: str, what: str, message: str) -> NoReturn:
         )
     reason, offset = _place(text, message)
     if reason.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate")):
-        _refuse_duplicate(text, name, offset)
+        _refuse_duplicate(text, name, offset, reason)
     fail(
         "P109",
         f"the {what} is not TOML: {reason[:1].lower()}{reason[1:]}",
         spans=(span_at(text, offset, name),),
-        hint=next((hint for start, hint in _HINTS if reason.startswith(start)), None),
+        hint=_CUT_OFF
+        if message.endswith("(at end of document)")
+        else next((hint for start, hint in _HINTS if reason.startswith(start)), None),
     )
 
 
@@ -118,8 +122,16 @@ def _place(text: str, message: str) -> tuple[str, int]:
     return message[: match.start()], min(start + column - 1, max(0, len(text) - 1))
 
 
-def _refuse_duplicate(text: str, name: str, offset: int) -> NoReturn:
+def _refuse_duplicate(text: str, name: str, offset: int, reason: str) -> NoReturn:
     """Point at both definitions; tomllib tells only the end of the second."""
+    inline = _INLINE.match(reason)
+    if inline is not None:
+        fail(
+            "P110",
+            f"`{inline[1]}` is written twice in one inline table",
+            spans=(span_at(text, offset, name),),
+            hint="keep one of them",
+        )
     lines = text.split("\n")
     # The parser stops behind the value: that is the next line when the value ended its own.
     index = text.count("\n", 0, offset)

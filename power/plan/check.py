@@ -1,4 +1,4 @@
-"""Whether the lock file is what compiling now gives, and whether it may be written over."""
+"""Whether the lock file is what compiling now gives."""
 
 from __future__ import annotations
 
@@ -7,22 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from power.diagnostics import Diagnostic, PowerError, fail
-from power.plan import files, lock
+from power.diagnostics import Diagnostic, PowerError
+from power.plan import lock
 from power.plan.compiled import Compiled
 from power.plan.places import first_line_difference, key_span
 
 _MOST_KEYS = 12
 _EDITED = {"P432", "P434", "P435", "P436"}
 _AGAIN = "run `power compile`, and `power diff` to review what changed"
-
-
-def default_lock_path(manifest: Path) -> Path:
-    """Where a manifest's lock lies: `plan.lock` beside `manifest.toml`, else NAME.lock."""
-    if manifest.name == "manifest.toml":
-        return manifest.with_name("plan.lock")
-    name = manifest.name.removesuffix(".toml")
-    return manifest.with_name(f"{name}.lock")
 
 
 def check_lock(path: Path, compiled: Compiled) -> None:
@@ -93,30 +85,3 @@ def _facts(
 
 def _shown(value: Any) -> str:
     return "absent" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def write_lock(path: Path, compiled: Compiled) -> bool:
-    """Write the lock file; False when it holds these bytes already and was left alone.
-
-    An existing file is overwritten only when `power compile` wrote it, told by its
-    first line, so also when it is stale, edited or full of conflict markers.
-    Raises PowerError: P439 something else is there, P441 it cannot be written.
-    """
-    if not path.exists() and not path.is_symlink():
-        files.write_atomic(path, compiled.text.encode(), overwrite=False)
-        return True
-    try:
-        text = lock.read_text(path)
-    except PowerError:
-        text = ""
-    if text == compiled.text:
-        return False
-    if not text.startswith((lock.HEADER_MARK, "<<<<<<< ")):
-        fail(
-            "P439",
-            "the file was not written by `power compile` and is not overwritten",
-            place=str(path),
-            hint="choose another place with `-o`, or move the file away",
-        )
-    files.write_atomic(path, compiled.text.encode(), overwrite=True)
-    return True

@@ -7,6 +7,7 @@ only where two runs would.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from power.manifest.model import Artifact, Draft, Settings, Target
 from power.plan import lock, rules
 from power.plan.capabilities import TRAITS, EngineFacts
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Plan, Source
-from power.plan.negotiate import Places, Resolution, negotiate
+from power.plan.negotiate import NO_NATIVE_BLOCK, Places, Resolution, negotiate
 
 _PREFILL = 512
 _MAX_TOKENS = 256
@@ -45,6 +46,8 @@ class Inputs:
 
     settings: the sections after merging the manifest over the profile over the
         defaults; a default that depends on other values may still be None.
+    native_lacks: why the target's native MTP block, if it has one, does not fulfil
+        its contract; None when it does.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Inputs:
     target_header: HeaderFacts
     draft: DraftFacts | None
     engine: EngineFacts
+    native_lacks: str | None = None
 
 
 def _nowhere(_section: str, _key: str) -> tuple[Span, ...]:
@@ -65,7 +69,7 @@ def resolve(
     settings: Settings,
     engine: EngineFacts,
     *,
-    nextn_layers: int,
+    native_lacks: str | None,
     draft_kind: str | None,
     spans_of: SpansOf = _nowhere,
 ) -> Resolution:
@@ -74,7 +78,7 @@ def resolve(
     return negotiate(
         settings.speculation.spec_mode,
         engine=engine,
-        nextn_layers=nextn_layers,
+        native_lacks=native_lacks,
         draft_kind=draft_kind,
         places=Places(spans_of("speculation", "spec_mode"), draft),
     )
@@ -90,7 +94,7 @@ def compile_plan(inputs: Inputs, spans_of: SpansOf = _nowhere) -> Plan:
     resolution = resolve(
         inputs.settings,
         inputs.engine,
-        nextn_layers=inputs.target_header.nextn_layers,
+        native_lacks=inputs.native_lacks if inputs.target_header.nextn_layers else NO_NATIVE_BLOCK,
         draft_kind=kind,
         spans_of=spans_of,
     )
@@ -243,7 +247,7 @@ def _reduced_head(
 
 def prefix_sha256(rows: int) -> str:
     """Digest of the map of a prefix head: ids 0 to rows - 1 as little-endian 64-bit integers."""
-    return hashlib.sha256(b"".join(i.to_bytes(8, "little") for i in range(rows))).hexdigest()
+    return hashlib.sha256(struct.pack(f"<{rows}q", *range(rows))).hexdigest()
 
 
 def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:

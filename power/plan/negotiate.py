@@ -32,16 +32,20 @@ class Places:
     draft: tuple[Span, ...] = ()
 
 
+NO_NATIVE_BLOCK = "the target has no native MTP block (`nextn_predict_layers` is absent or 0)"
+
+
 def available(
-    engine: EngineFacts, *, nextn_layers: int, draft_kind: str | None
+    engine: EngineFacts, *, native_lacks: str | None, draft_kind: str | None
 ) -> Mapping[Strategy, str | None]:
     """Strategy -> None when this engine can run it with these artifacts, else why not.
 
-    nextn_layers: native multi-token-prediction blocks of the target.
+    native_lacks: None when the target has a native MTP block that fulfils its
+        contract, else why not, such as `NO_NATIVE_BLOCK`.
     draft_kind: kind of the external draft, None without one.
     """
     return {
-        s: _engine_lacks(engine, s) or _artifacts_lack(s, nextn_layers, draft_kind)
+        s: _engine_lacks(engine, s) or _artifacts_lack(s, native_lacks, draft_kind)
         for s in STRATEGIES
     }
 
@@ -55,9 +59,11 @@ def _engine_lacks(engine: EngineFacts, strategy: Strategy) -> str | None:
     return None if reason is None else f"{engine.package} {engine.version}: {reason}"
 
 
-def _artifacts_lack(strategy: Strategy, nextn_layers: int, draft_kind: str | None) -> str | None:
-    if strategy == "mtp" and nextn_layers == 0:
-        return "the target has no native MTP block (`nextn_predict_layers` is absent or 0)"
+def _artifacts_lack(
+    strategy: Strategy, native_lacks: str | None, draft_kind: str | None
+) -> str | None:
+    if strategy == "mtp":
+        return native_lacks
     if not TRAITS[strategy].external or draft_kind == strategy:
         return None
     if draft_kind is None:
@@ -69,7 +75,7 @@ def negotiate(
     requested: str,
     *,
     engine: EngineFacts,
-    nextn_layers: int,
+    native_lacks: str | None,
     draft_kind: str | None,
     places: Places | None = None,
 ) -> Resolution:
@@ -84,7 +90,7 @@ def negotiate(
     """
     where = places or Places()
     if requested == "auto":
-        return _choose(engine, nextn_layers, draft_kind, where)
+        return _choose(engine, native_lacks, draft_kind, where)
     strategy = next((s for s in STRATEGIES if s == requested), None)
     if strategy is None:
         fail(
@@ -93,14 +99,14 @@ def negotiate(
             spans=where.mode,
             expected=", ".join(("auto", *STRATEGIES)),
         )
-    _require(strategy, engine, nextn_layers, draft_kind, where)
+    _require(strategy, engine, native_lacks, draft_kind, where)
     return Resolution(requested, strategy, "asked for by name")
 
 
 def _require(
     strategy: Strategy,
     engine: EngineFacts,
-    nextn_layers: int,
+    native_lacks: str | None,
     draft_kind: str | None,
     where: Places,
 ) -> None:
@@ -112,7 +118,7 @@ def _require(
             spans=where.mode or where.draft,
             hint="`power doctor` lists what this engine executes",
         )
-    lacks = _artifacts_lack(strategy, nextn_layers, draft_kind)
+    lacks = _artifacts_lack(strategy, native_lacks, draft_kind)
     if lacks is not None:
         fail(
             "P402",
@@ -132,16 +138,15 @@ def _require(
 
 
 def _choose(
-    engine: EngineFacts, nextn_layers: int, draft_kind: str | None, where: Places
+    engine: EngineFacts, native_lacks: str | None, draft_kind: str | None, where: Places
 ) -> Resolution:
     declared = next((s for s in STRATEGIES if s == draft_kind), None)
     if declared is not None:
-        _require(declared, engine, nextn_layers, draft_kind, where)
+        _require(declared, engine, native_lacks, draft_kind, where)
         return Resolution("auto", declared, "the manifest declares a verified external draft")
     absent = "the manifest declares no draft"
-    lacks = _artifacts_lack("mtp", nextn_layers, None)
-    if lacks is not None:
-        return Resolution("auto", "off", f"{absent} and {lacks}")
+    if native_lacks is not None:
+        return Resolution("auto", "off", f"{absent} and {native_lacks}")
     lacks = _engine_lacks(engine, "mtp")
     if lacks is not None:
         reason = f"{absent} and the engine cannot execute the target's native MTP block: {lacks}"

@@ -43,12 +43,13 @@ def _artifacts(plan: Plan) -> Iterator[Line]:
     if plan.draft is None:
         yield "draft", "none"
         return
-    yield from _artifact(f"draft {plan.draft.kind}"[:_MARGIN], plan.draft)
+    yield from _artifact("draft", plan.draft)
     contract = plan.draft.contract
     limits = [
+        f"kind {plan.draft.kind}",
         "no width limit of its own"
         if contract.max_width is None
-        else f"at most {contract.max_width} tokens a proposal"
+        else f"at most {contract.max_width} tokens a proposal",
     ]
     if contract.fr_vocabulary is not None:
         limits.append(f"own head of {contract.fr_vocabulary} rows")
@@ -100,7 +101,7 @@ def _speculation(plan: Plan) -> Iterator[Line]:
 def _drafting(plan: Plan) -> Iterator[str]:
     spec = plan.speculation
     yield f"least {spec.spec_draft_min}"
-    if spec.spec_draft_p_min is not None:
+    if spec.spec_draft_p_min:
         yield f"stop below p {spec.spec_draft_p_min:g}"
     yield "adaptive width" if spec.spec_mtp_adaptive else "fixed width"
     if spec.fr_rule == "full":

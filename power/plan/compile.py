@@ -1,0 +1,181 @@
+"""Compile a manifest: read, open, hash, judge, and hand the facts to the pure compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from power.artifact.facts import HeaderFacts
+from power.artifact.hashing import hash_files
+from power.artifact.header import Header
+from power.diagnostics import Diagnostic, PowerError, Span, fail
+from power.manifest.meaning import meaning_sha256
+from power.manifest.merge import Effective, load_effective
+from power.plan import files, lock
+from power.plan.artifacts import (
+    Headers,
+    Pinned,
+    PinnedFile,
+    Progress,
+    check_digests,
+    headers_of,
+    opened,
+)
+from power.plan.capabilities import EngineFacts
+from power.plan.compiled import Compiled
+from power.plan.compiler import DraftFacts, Inputs, SpansOf, compile_plan, resolve
+from power.plan.judge import judge, judge_native
+from power.plan.model import Source
+
+
+def compile_manifest(
+    path: Path,
+    *,
+    profile: str | None,
+    roots: Sequence[Path],
+    engine: EngineFacts,
+    progress: Progress | None = None,
+) -> Compiled:
+    """The plan for the manifest at `path`.
+
+    profile: replaces the one that the manifest names. roots: where artifacts are
+    looked up after the manifest's own folder. progress: (bytes hashed, bytes in all).
+
+    With `spec_mode = "off"` a declared draft is neither opened nor recorded: a
+    run that proposes nothing does not depend on it.
+
+    Raises PowerError with everything of the stage that failed: manifest and
+    profile (P1xx), strategy against the engine (P40x), files and sizes (P22x,
+    P444), digests (P231), headers (P20x), semantics and draft contract (P3xx),
+    rules between settings and facts (P4xx).
+    """
+    effective = load_effective(path, profile)
+    spans_of = _spans_of(effective)
+    resolve(  # before anything large is read: as if the target had all a header can offer
+        effective.settings,
+        engine,
+        native_lacks=None,
+        draft_kind=None if effective.draft is None else effective.draft.kind,
+        spans_of=spans_of,
+    )
+    artifacts: list[tuple[str, Pinned]] = [("target", effective.target)]
+    if effective.draft is not None and effective.requested != "off":
+        artifacts.append(("draft", effective.draft))
+    with opened(artifacts, [path.parent, *roots]) as pinned:
+        headers = _verified_headers(pinned, progress)
+    return _compile(effective, headers, engine, spans_of)
+
+
+def _spans_of(effective: Effective) -> SpansOf:
+    def spans_of(section: str, key: str) -> tuple[Span, ...]:
+        span = effective.span(section, key)
+        return () if span is None else (span,)
+
+    return spans_of
+
+
+def _verified_headers(pinned: Sequence[PinnedFile], progress: Progress | None) -> Headers:
+    """Headers of files whose digests fit. A wrong digest explains a broken header, so it wins.
+
+    Hashing stays in this thread, where an interruption from the keyboard arrives.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="power-header") as pool:
+        reading = pool.submit(headers_of, [(p.whose, p.file) for p in pinned])
+        check_digests(pinned, hash_files([p.file for p in pinned], progress))
+        return reading.result()
+
+
+def _compile(
+    effective: Effective, headers: Headers, engine: EngineFacts, spans_of: SpansOf
+) -> Compiled:
+    pinned, profile = effective.draft, effective.profile
+    judged = judge(headers.target, headers.draft, None if pinned is None else pinned.kind)
+    draft = None
+    if pinned is not None and judged.draft is not None:
+        found = judged.draft
+        draft = DraftFacts(pinned, found.header, found.pair, found.d2t_sha256)
+    plan = compile_plan(
+        Inputs(
+            name=effective.name,
+            manifest=Source(name=effective.name, sha256=meaning_sha256(effective.loaded.manifest)),
+            profile=None
+            if profile is None
+            else Source(name=profile.profile.name, sha256=meaning_sha256(profile.profile)),
+            settings=effective.settings,
+            target=effective.target,
+            target_header=judged.target,
+            draft=draft,
+            engine=engine,
+            native_lacks=_native_lacks(effective, headers.target, judged.target),
+        ),
+        spans_of,
+    )
+    return Compiled(
+        plan=plan,
+        text=lock.dumps(plan),
+        warnings=() if plan.draft is None else _warnings(plan.draft.contract.notes, spans_of),
+        target=judged.target,
+        draft=None if draft is None else draft.header,
+        pair=None if draft is None else draft.pair,
+    )
+
+
+def _native_lacks(effective: Effective, header: Header, facts: HeaderFacts) -> str | None:
+    """Why `auto` may not use the target's native block; for `mtp` by name, that is an error."""
+    if facts.nextn_layers == 0 or effective.implied not in {None, "mtp"}:
+        return None
+    try:
+        judge_native(header)
+    except PowerError as error:
+        if effective.implied == "mtp":
+            raise
+        return f"its native MTP block cannot be used: {error.diagnostics[0].message}"
+    return None
+
+
+def _warnings(notes: Sequence[str], spans_of: SpansOf) -> tuple[Diagnostic, ...]:
+    return tuple(
+        Diagnostic(
+            code="P425",
+            message=f"the draft differs from the target where it may: {note}",
+            spans=spans_of("draft", "path"),
+            severity="warning",
+        )
+        for note in notes
+    )
+
+
+def default_lock_path(manifest: Path) -> Path:
+    """Where a manifest's lock lies: `plan.lock` beside `manifest.toml`, else NAME.lock."""
+    if manifest.name == "manifest.toml":
+        return manifest.with_name("plan.lock")
+    return manifest.with_name(manifest.name.removesuffix(".toml") + ".lock")
+
+
+def write_lock(path: Path, compiled: Compiled) -> bool:
+    """Write the lock file; False when it holds these bytes already and was left alone.
+
+    An existing file is overwritten only when `power compile` wrote it, told by its
+    first line: so also when it is stale, edited, or holds conflict markers.
+    Raises PowerError: P439 something else is there, P441 it cannot be written.
+    """
+    data = compiled.text.encode()
+    if not path.exists() and not path.is_symlink():
+        files.write_atomic(path, data, overwrite=False)
+        return True
+    try:
+        text = lock.read_text(path)
+    except PowerError:
+        text = ""
+    if text == compiled.text:
+        return False
+    if not text.startswith((lock.HEADER_MARK, "<<<<<<< ")):
+        fail(
+            "P439",
+            "the file was not written by `power compile` and is not overwritten",
+            place=str(path),
+            hint="choose another place with `-o`, or move the file away",
+        )
+    files.write_atomic(path, data, overwrite=True)
+    return True

@@ -173,7 +173,11 @@ FromWorker = Progress | Ready | Alive | Emit | Done | Refused
 
 def encode(message: ToWorker | FromWorker) -> bytes:
     """`message` as one frame; raises FrameError when it is larger than MAX_FRAME."""
-    body = json.dumps(message, default=_plain, ensure_ascii=False, separators=(",", ":")).encode()
+    if isinstance(message, Emit):  # one a round, inside the time of the round: 15 us -> 1 us
+        body = b'{"type":"emit","text":%b}' % json.dumps(message.text).encode("ascii")
+    else:
+        text = json.dumps(message, default=_plain, ensure_ascii=False, separators=(",", ":"))
+        body = text.encode()
     if len(body) > MAX_FRAME:
         raise FrameError(f"a frame of {len(body)} bytes is larger than {MAX_FRAME}")
     return _LENGTH.pack(len(body)) + body

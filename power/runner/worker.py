@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from power.backends.errors import EngineError
 from power.backends.interface import Engine
@@ -216,7 +217,9 @@ def explain(error: BaseException) -> tuple[Diagnostic, ...]:
         case PowerError():
             return error.diagnostics
         case EngineError():
-            return (error.diagnostic(),)
+            diagnostic = error.diagnostic()
+            words = (diagnostic.found or "").splitlines()
+            return (replace(diagnostic, found=" | ".join(words) or None),)
         case MemoryError():
             return (
                 Diagnostic(

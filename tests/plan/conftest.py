@@ -1,13 +1,18 @@
 """Facts to make plans of: a small target, a draft for it, an engine."""
 
+import hashlib
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.manifest.model import Draft, Settings, Target
+from power.plan.compile import compile_manifest
+from power.plan.compiled import Compiled
 from power.plan.compiler import DraftFacts, Inputs
 from power.plan.model import Source
 
@@ -88,3 +93,60 @@ def make_inputs() -> MakeInputs:
         )
 
     return make
+
+
+CORPUS = Path(__file__).parents[1] / "vectors" / "corpus"
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A folder with tiny GGUFs and a manifest that pins them."""
+
+    folder: Path
+    engine: Engine = field(default_factory=Engine)
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "manifest.toml"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "plan.lock"
+
+    def add(self, source: str, name: str | None = None) -> Path:
+        """A copy of a file of the corpus."""
+        path = self.folder / (name or Path(source).name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(CORPUS / source, path)
+        return path
+
+    def pin(self, path: str) -> str:
+        data = (self.folder / path).read_bytes()
+        return (
+            f'path = "{path}"\nbytes = {len(data)}\nsha256 = "{hashlib.sha256(data).hexdigest()}"\n'
+        )
+
+    def write(self, target: str = "t.gguf", draft: str | None = None, settings: str = "") -> None:
+        """The manifest: `settings` is TOML behind the artifacts, `draft` a draft-model."""
+        text = f'schema = 1\nname = "tiny"\n\n[target]\n{self.pin(target)}'
+        if draft is not None:
+            whose = hashlib.sha256((self.folder / target).read_bytes()).hexdigest()
+            text += f'\n[draft]\nkind = "draft-model"\n{self.pin(draft)}target_sha256 = "{whose}"\n'
+        self.manifest.write_text(f"{text}\n[graph]\ncontext = 64\n{settings}", "utf-8")
+
+    def compile(self, **options: Any) -> Compiled:
+        roots = options.pop("roots", ())
+        profile = options.pop("profile", None)
+        return compile_manifest(
+            self.manifest, profile=profile, roots=roots, engine=self.engine, **options
+        )
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A target `t.gguf`, a draft `d.gguf` that may advise it, and a manifest for both."""
+    made = Workspace(tmp_path)
+    made.add("gguf/good-v3-target.gguf", "t.gguf")
+    made.add("gguf/good-v3-draft.gguf", "d.gguf")
+    made.write(draft="d.gguf")
+    return made

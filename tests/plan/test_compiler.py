@@ -129,6 +129,16 @@ def mtp(make_inputs: MakeInputs, **more: Any) -> Inputs:
     )
 
 
+def test_auto_passes_over_a_native_head_that_breaks_its_contract(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(header={"nextn_layers": 2})
+    broken = compile_plan(replace(inputs, native_lacks="it has 2 blocks")).speculation
+    assert (broken.strategy, broken.reason) == (
+        "off",
+        "the manifest declares no draft and it has 2 blocks",
+    )
+    assert compile_plan(inputs).speculation.strategy == "mtp"
+
+
 def test_fr_is_a_prefix_of_the_native_head(make_inputs: MakeInputs) -> None:
     spec = compile_plan(mtp(make_inputs, spec_mtp_fr_vocab_size=8192)).speculation
     assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("prefix", 8192)

@@ -15,6 +15,7 @@ from power.manifest.model import Settings, Target
 from power.plan import lock
 from power.plan.compiler import Inputs, compile_plan
 from power.plan.model import Source
+from power.plan.show import show_text
 from tests.plan.conftest import Engine
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "plans"
@@ -128,6 +129,7 @@ def good() -> str:
 def main() -> None:
     text = good()
     (FOLDER / "good.lock").write_bytes(text.encode())
+    (FOLDER / "good.txt").write_text(show_text(lock.loads(text, "good.lock")), "utf-8")
     for old in (FOLDER / "refuse").glob("*.lock"):
         old.unlink()
     for name, data in refused(text).items():

@@ -108,13 +108,11 @@ def _not_repeated(statement: Statement, record: RunRecord, found: str) -> Diagno
         ("the output's tokens", statement.digest(IDS_SUBJECT), ids),
         ("the output's text", statement.digest(TEXT_SUBJECT), digests.sha256(record.text)),
     )
-    differ = [what for what, signed, again in parts if signed != again]
+    differ = [what for what, signed, again in parts if signed != again] or ["the sampling"]
     notes = _notes(statement, record)
     return Diagnostic(
         code="P641",
-        message="the claim did not repeat: "
-        + (" and ".join(differ) or "the sampling")
-        + (" is different" if len(differ) == 1 else " are different"),
+        message=f"the claim did not repeat: {', '.join(differ)} came out different",
         place="predicate.claim_sha256",
         expected=statement.predicate.claim_sha256,
         found=found,

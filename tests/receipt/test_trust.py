@@ -139,3 +139,11 @@ def test_a_key_that_is_none(tmp_path: Path, value: str, code: str) -> None:
 @pytest.mark.parametrize("text", ["schema = ", "schema = 1\nschema = 1\n", "\0", ""])
 def test_what_is_no_toml(tmp_path: Path, text: str) -> None:
     assert {d.code[:2] for d in refuse(tmp_path, text).diagnostics} == {"P1"}
+
+
+def test_the_reference_page_shows_a_trust_file_that_loads(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/trust.md").read_text("utf-8")
+    example = page.split("```toml\n", 1)[1].split("```", 1)[0]
+    (tmp_path / "laptop.pub").write_bytes(keys.public_pem(P256))
+    names = [key.name for key in load(tmp_path, example).keys]
+    assert names == ["release", "build server", "old laptop"]

@@ -1,0 +1,218 @@
+"""From a run by a real worker to a receipt and back: sign, verify, replay, compare the claim."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from power.backends.scripted import BACKEND
+from power.diagnostics import ExitCode, PowerError
+from power.plan.model import Plan
+from power.receipt import bundle
+from power.receipt.replay import replay
+from power.receipt.statement import build_statement
+from power.receipt.verify import Verified, verify_receipt
+from power.runner.runner import Runner
+from power.runner.types import Request, RunRecord
+from tests.receipt import samples
+
+KEY = samples.KEYS["ed25519"]
+PROMPT = "one two three one two three one two"
+STRATEGIES = ["off", "prompt-lookup", "ngram-context", "draft-model"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    fd: int
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    target: tuple[Opened, ...]
+    draft: tuple[Opened, ...]
+
+
+def scripted_plan(strategy: str, **sampling: Any) -> Plan:
+    """A sound plan for the scripted engine, which reads no artifact."""
+    body = samples.plan_body()
+    target = {k: v for k, v in body["target"].items() if k in {"path", "bytes", "sha256", "header"}}
+    model, off = strategy == "draft-model", strategy == "off"
+    speculation: dict[str, Any] = {
+        "requested": strategy,
+        "strategy": strategy,
+        "reason": "asked for",
+    }
+    speculation |= {"rollback": "trim"}
+    if not off:
+        speculation |= {"spec_draft_max": 4, "spec_draft_min": 0}
+        speculation |= {"spec_mtp_recurrent_snapshots": 7, "effective_snapshots": 4}
+    if model:
+        speculation |= {"spec_draft_p_min": 0.0, "spec_mtp_adaptive": False, "fr_rule": "full"}
+    identity = BACKEND.identify()
+    engine = {name: getattr(identity, name) for name in ("package", "version", "llama_cpp")}
+    graph = body["graph"] | {"batch": 6, "rows": 5, "context": 512, "prefill_batch": 64}
+    draft = body["draft"] | {"kind": "draft-model", "contract": {"notes": []}}
+    return samples.sample_plan(
+        target=target,
+        draft=draft if model else None,
+        speculation=speculation,
+        graph=graph,
+        host=body["host"] | {"threads": 1},
+        sampling={"temperature": 0.0, "seed": 3, "max_tokens": 48} | sampling,
+        bounds=None,
+        engine=engine | {"capabilities": [] if off else [strategy]},
+    )
+
+
+@contextmanager
+def open_runner(plan: Plan) -> Iterator[Runner]:
+    fd = os.memfd_create("artifact")
+    try:
+        opened = (Opened(fd),)
+        draft = opened if plan.draft is not None else ()
+        with Runner(plan, Artifacts(opened, draft), backend="scripted") as runner:
+            yield runner
+    finally:
+        os.close(fd)
+
+
+def signed(plan: Plan, request: Request, record: RunRecord) -> Verified:
+    """The receipt of a run, verified with everything that its maker has."""
+    data = samples.plan_bytes(plan)
+    receipt = bundle.sign(build_statement(plan, data, request, record), KEY)
+    return verify_receipt(receipt, key=KEY.public_key(), plan=data, output=record.text)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_two_runs_and_the_control_run_make_one_claim(strategy: str) -> None:
+    plan = scripted_plan(strategy)
+    request = Request(PROMPT)
+    control = replace(request, control=True)
+    with open_runner(plan) as runner:
+        verified = signed(plan, request, runner.generate(request))
+        controlled = signed(plan, control, runner.generate(control))
+        again = replay(verified, runner, PROMPT)
+    claim = verified.statement.predicate.claim_sha256
+    assert again.claim_sha256 == claim == controlled.statement.predicate.claim_sha256
+    assert again.notes == ()
+    assert (verified.statement.predicate.execution.drafted > 0) == (strategy != "off")
+    assert controlled.statement.predicate.execution.drafted == 0
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(PROMPT, max_tokens=1),
+        Request(PROMPT, max_tokens=5, seed=11),
+        Request(PROMPT, stop=("e",)),
+        Request(PROMPT, stop=("\n", "one")),
+        Request("½ of €5", special=True),
+    ],
+    ids=lambda request: f"{request.max_tokens},{request.seed},{request.stop!r}",
+)
+@pytest.mark.parametrize("strategy", ["prompt-lookup", "draft-model"])
+def test_every_way_to_end_is_signed_and_replayed(strategy: str, request_: Request) -> None:
+    plan = scripted_plan(strategy, temperature=0.8, top_k=20)
+    with open_runner(plan) as runner:
+        verified = signed(plan, request_, runner.generate(request_))
+        again = replay(verified, runner, request_.text, stop=request_.stop)
+    assert again.claim_sha256 == verified.statement.predicate.claim_sha256
+    assert again.record.text == again.record.text.decode().encode()
+
+
+@pytest.fixture(scope="module")
+def run() -> tuple[Plan, Request, RunRecord]:
+    plan = scripted_plan("prompt-lookup")
+    request = Request(PROMPT, stop=("\n\n",))
+    with open_runner(plan) as runner:
+        return plan, request, runner.generate(request)
+
+
+Run = tuple[Plan, Request, RunRecord]
+
+
+class Recorded(Runner):
+    """A runner whose worker always answers with one record: what a replay makes of it."""
+
+    def __init__(self, plan: Plan, record: RunRecord) -> None:
+        super().__init__(plan, Artifacts((), ()), backend="scripted")
+        self.record = record
+        self.requests: list[Request] = []
+
+    def generate(self, request: Request, on_text: Any = None) -> RunRecord:
+        self.requests.append(request)
+        return self.record
+
+
+def refused(run: Run, runner: Runner, prompt: str = PROMPT, **more: Any) -> PowerError:
+    with pytest.raises(PowerError) as error:
+        replay(signed(*run), runner, prompt, **{"stop": ("\n\n",)} | more)
+    return error.value
+
+
+def test_the_signed_request_is_asked_again(run: Run) -> None:
+    plan, request, record = run
+    runner = Recorded(plan, record)
+    replay(signed(*run), runner, PROMPT, stop=("\n\n",))
+    assert runner.requests == [replace(request, max_tokens=48, seed=3)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "more"),
+    [(PROMPT + "\n", {}), ("", {}), (PROMPT, {"stop": ()}), (PROMPT, {"stop": ("\n",)})],
+)
+def test_another_request_is_not_run(run: Run, prompt: str, more: dict[str, Any]) -> None:
+    runner = Recorded(run[0], run[2])
+    error = refused(run, runner, prompt, **more)
+    assert [d.code for d in error.diagnostics] == ["P640"]
+    assert error.exit_code is ExitCode.CANNOT_JUDGE
+    assert runner.requests == []
+
+
+def test_another_plan_is_not_run(run: Run) -> None:
+    runner = Recorded(scripted_plan("off"), run[2])
+    assert [d.code for d in refused(run, runner).diagnostics] == ["P630"]
+    assert runner.requests == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"ids": (1, 2)}, ": the output's tokens came"),
+        ({"text": b"x"}, ": the output's text came"),
+        ({"prompt_ids": (1,)}, ": the prompt's tokens came"),
+        ({"ids": (1,), "text": b"x"}, ": the output's tokens, the output's text came"),
+        ({"seed": 4}, ": the sampling came"),
+    ],
+)
+def test_a_claim_that_does_not_repeat(run: Run, change: dict[str, Any], says: str) -> None:
+    error = refused(run, Recorded(run[0], replace(run[2], **change)))
+    (found,) = error.diagnostics
+    assert (found.code, error.exit_code) == ("P641", ExitCode.NO)
+    assert says in found.message
+
+
+def test_what_differs_between_the_machines_is_told(run: Run) -> None:
+    plan, _, record = run
+    other = replace(
+        record,
+        host=replace(record.host, cpu="Another", threads=9),
+        engine=replace(record.engine, libraries={"libllama.so": "0" * 64}, devices=["GPU"]),
+    )
+    again = replay(signed(*run), Recorded(plan, other), PROMPT, stop=("\n\n",))
+    assert len(again.notes) == 4
+    error = refused(run, Recorded(plan, replace(other, text=b"x")))
+    assert error.diagnostics[0].hint == "; ".join(again.notes)
+
+
+def test_a_cancelled_replay_is_an_interruption(run: Run) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        replay(
+            signed(*run),
+            Recorded(run[0], replace(run[2], finish="cancelled")),
+            PROMPT,
+            stop=("\n\n",),
+        )

@@ -72,7 +72,7 @@ def app() -> None:
 def run() -> None:
     """Run the command line; usage errors become diagnostics, and nothing a traceback."""
     try:
-        app.main(standalone_mode=False)
+        app.main(prog_name="power", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         write_stderr(error.format_message())
         raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None

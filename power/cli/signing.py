@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from power.diagnostics import fail
+from power.plan.files import check_new
 from power.plan.model import Plan
 from power.receipt.bundle import sign
 from power.receipt.files import write_receipt
@@ -24,14 +25,23 @@ class Issued:
 
 
 class Signer:
-    """Signs receipts of one plan with one key, which is opened at once.
+    """Signs receipts of one plan with one key; what would stop it is found before the run.
 
-    Raises PowerError: P707 there is no key, P60x it cannot be used.
+    receipt: where the one receipt goes; None: a new name each time.
+    Raises PowerError: P440 `receipt` exists, P707 there is no key, P60x it cannot be used.
     """
 
     def __init__(
-        self, plan: Plan, plan_bytes: bytes, key: Path | None, passphrase_file: Path | None
+        self,
+        plan: Plan,
+        plan_bytes: bytes,
+        *,
+        key: Path | None,
+        passphrase_file: Path | None,
+        receipt: Path | None = None,
     ) -> None:
+        if receipt is not None:
+            check_new(receipt)
         path = key or default_key_path()
         if key is None and not path.exists():
             fail(
@@ -40,12 +50,13 @@ class Signer:
                 place=str(path),
                 hint="make one with `power key new`, or name yours with `--key FILE`",
             )
+        self._receipt = receipt
         self._plan = plan
         self._plan_bytes = plan_bytes
         self._key = load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
 
-    def issue(self, request: Request, record: RunRecord, path: Path | None = None) -> Issued:
-        """Sign for a finished run and write the receipt, to `path` or a new name."""
+    def issue(self, request: Request, record: RunRecord) -> Issued:
+        """Sign for a finished run and write the receipt."""
         statement = build_statement(self._plan, self._plan_bytes, request, record)
-        written = write_receipt(sign(statement, self._key), path)
+        written = write_receipt(sign(statement, self._key), self._receipt)
         return Issued(written, statement["predicate"]["claim_sha256"])

@@ -6,6 +6,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from power.diagnostics import fail
 
@@ -33,14 +34,39 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
                 temporary.unlink()
         _sync_folder(path.parent)
     except FileExistsError:
-        fail(
-            "P440",
-            "the file exists and is not overwritten",
-            place=str(path),
-            hint="choose another name, or move the file away",
-        )
+        _refuse_existing(path)
     except OSError as error:
-        fail("P441", f"cannot write the file: {error.strerror}", place=str(path))
+        fail(
+            "P441",
+            f"the file cannot be written: {error.strerror}",
+            place=str(path),
+            hint="check the folder, its permissions and the space left",
+        )
+
+
+def check_new(path: Path) -> None:
+    """Refuse (P440, P441) a place where `write_atomic` could not write a new file.
+
+    For work that is only worth doing when its result can be kept.
+    """
+    if os.path.lexists(path):
+        _refuse_existing(path)
+    if not path.parent.is_dir():
+        fail(
+            "P441",
+            "the file cannot be written: its folder is not there",
+            place=str(path),
+            hint="make the folder, or choose another place",
+        )
+
+
+def _refuse_existing(path: Path) -> NoReturn:
+    fail(
+        "P440",
+        "the file exists and is not overwritten",
+        place=str(path),
+        hint="choose another name, or move the file away",
+    )
 
 
 def _write_new(path: Path, data: bytes, mode: int) -> None:

@@ -91,12 +91,24 @@ def command(
         options.check()
         if (prompts is None) != (out is None):
             fail("P704", "`--prompts` and `--out` go together", hint="give both")
+        if prompts is not None and receipt is not None:
+            fail(
+                "P704",
+                "`--receipt` names one file, and a batch has a receipt a prompt",
+                hint="leave it out: the receipts go to `receipts/`",
+            )
         from power.cli.execution import Execution, stdout_text
         from power.cli.signing import Signer
         from power.runner.types import Request
 
         execution = Execution(verb, lock, artifact_roots(artifacts), control=control)
-        signer = Signer(execution.plan, execution.plan_bytes, key, passphrase_file)
+        signer = Signer(
+            execution.plan,
+            execution.plan_bytes,
+            key=key,
+            passphrase_file=passphrase_file,
+            receipt=receipt,
+        )
         if prompts is not None and out is not None:
             _batch(verb, execution, signer, prompts, out, control=control)
             return
@@ -115,7 +127,7 @@ def command(
             verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")
             verb.answer(ExitCode.INTERRUPTED)
             return
-        issued = signer.issue(request, record, receipt)
+        issued = signer.issue(request, record)
         _report(verb, record, issued)
 
 

@@ -6,6 +6,8 @@ One row a strategy. A new drafter is a new row here, a contract in
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
@@ -73,3 +75,11 @@ TRAITS: Mapping[Strategy, Traits] = {
     "dspark": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
     "eagle3": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
 }
+
+
+def prefix_sha256(rows: int) -> str:
+    """Digest of the map of a `prefix` head, written as a `d2t` table would be.
+
+    The ids 0 to rows - 1 as little-endian 64-bit integers.
+    """
+    return hashlib.sha256(struct.pack(f"<{rows}q", *range(rows))).hexdigest()

@@ -156,8 +156,8 @@ def default_lock_path(manifest: Path) -> Path:
 def write_lock(path: Path, compiled: Compiled) -> bool:
     """Write the lock file; False when it holds these bytes already and was left alone.
 
-    An existing file is overwritten only when `power compile` wrote it, told by its
-    first line: so also when it is stale, edited, or holds conflict markers.
+    An existing file is overwritten only when `power compile` wrote it (`lock.is_ours`):
+    so also when it is stale, edited, or holds conflict markers.
     Raises PowerError: P439 something else is there, P441 it cannot be written.
     """
     data = compiled.text.encode()
@@ -170,7 +170,7 @@ def write_lock(path: Path, compiled: Compiled) -> bool:
         text = ""
     if text == compiled.text:
         return False
-    if not text.startswith((lock.HEADER_MARK, "<<<<<<< ")):
+    if not lock.is_ours(text):
         fail(
             "P439",
             "the file was not written by `power compile` and is not overwritten",

@@ -6,8 +6,6 @@ only where two runs would.
 
 from __future__ import annotations
 
-import hashlib
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -16,7 +14,7 @@ from power.artifact.facts import HeaderFacts, PairFacts
 from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.model import Artifact, Draft, Settings, Target
 from power.plan import lock, rules
-from power.plan.capabilities import TRAITS, EngineFacts
+from power.plan.capabilities import TRAITS, EngineFacts, prefix_sha256
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Plan, Source
 from power.plan.negotiate import NO_NATIVE_BLOCK, Places, Resolution, negotiate
 
@@ -243,11 +241,6 @@ def _reduced_head(
         "fr_rule": rule if traits.model else None,
         "fr_sha256": digest,
     }
-
-
-def prefix_sha256(rows: int) -> str:
-    """Digest of the map of a prefix head: ids 0 to rows - 1 as little-endian 64-bit integers."""
-    return hashlib.sha256(struct.pack(f"<{rows}q", *range(rows))).hexdigest()
 
 
 def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from power.plan.model import PLAN_REVISION, PLAN_VERSION, Lock, Plan
 from power.plan.places import first_line_difference, key_span, line_span
 
 SIZE_LIMIT = 2 << 20  # a manifest and a profile have at most 1 MiB each
-HEADER_MARK = "# Made by `power compile`"
+_MADE_BY = "# Made by `power compile`"
 _CONFLICT_MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 _AGAIN = "run `power compile` again; a plan is not edited by hand"
 _MOST_PROBLEMS = 20
@@ -50,11 +50,20 @@ def dumps(plan: Plan) -> str:
     return _header(plan) + "\n" + _table((), document)
 
 
+def is_ours(text: str) -> bool:
+    """Whether `power compile` wrote this file, whatever became of it since.
+
+    Its first line says so; of a conflict, the first line of the first side does.
+    """
+    first, _, rest = text.partition("\n")
+    return (rest if first.startswith(_CONFLICT_MARKS) else first).startswith(_MADE_BY)
+
+
 def _header(plan: Plan) -> str:
     name = escape(plan.manifest.name)
     profile = "" if plan.profile is None else f", profile {escape(plan.profile.name)}"
     return (
-        f"{HEADER_MARK} from manifest {name}{profile}: do not edit.\n"
+        f"{_MADE_BY} from manifest {name}{profile}: do not edit.\n"
         "# To make it again: power compile MANIFEST. To check it: power compile MANIFEST --check.\n"
     )
 

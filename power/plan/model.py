@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 PLAN_VERSION = 1
 PLAN_REVISION = 0
@@ -18,7 +18,8 @@ Count = Annotated[int, Field(ge=0, le=2**53 - 1)]  # what RFC 8785 writes exactl
 Size = Annotated[int, Field(ge=1, le=2**53 - 1)]
 Width = Annotated[int, Field(ge=1, le=64)]
 Rows = Annotated[int, Field(ge=1, le=4096)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Real = Annotated[float, AfterValidator(lambda value: value + 0.0)]  # -0.0, which RFC 8785 drops
+Share = Annotated[Real, Field(ge=0, le=1)]
 Strategy = Literal[
     "off",
     "prompt-lookup",
@@ -115,7 +116,7 @@ class Speculation(_Frozen):
     spec_mtp_recurrent_snapshots: Width | None = None  # S as asked
     effective_snapshots: Width | None = None  # min(S, K)
     rollback: Literal["trim", "snapshots"] | None = None  # pure KV cache | recurrent planes
-    spec_mtp_fr_vocab_size: Size | None = None
+    spec_mtp_fr_vocab_size: Annotated[int, Field(ge=1, le=1_048_576)] | None = None
     fr_rule: Literal["full", "prefix", "d2t"] | None = None
     fr_sha256: Sha256 | None = None
     spec_mtp_adaptive: bool | None = None
@@ -149,12 +150,12 @@ class Host(_Frozen):
 class Sampling(_Frozen):
     """The target's sampler; a filter that is None is not applied."""
 
-    temperature: Annotated[float, Field(ge=0, le=100)]
+    temperature: Annotated[Real, Field(ge=0, le=100)]
     top_k: Size | None = None
     top_p: Share | None = None
     min_p: Share | None = None
     typical_p: Share | None = None
-    repeat_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
+    repeat_penalty: Annotated[Real, Field(gt=0, le=10)] | None = None
     repeat_last_n: Annotated[int, Field(ge=0, le=65_536)] | None = None
     grammar: str | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 2)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic
-from power.plan.capabilities import TRAITS
+from power.plan.capabilities import TRAITS, prefix_sha256
 from power.plan.model import Plan
 
 Key = tuple[str, str]  # (section, key) as a manifest and a plan write them
@@ -332,6 +332,9 @@ def incoherent(plan: Plan) -> tuple[Finding, ...]:
         wrong.append(("speculation", "effective_snapshots"))
     if reduced and spec.fr_rule != traits.reduced_head:
         wrong.append(("speculation", "fr_rule"))
+    rows = spec.spec_mtp_fr_vocab_size
+    if spec.fr_rule == "prefix" and rows is not None and spec.fr_sha256 != prefix_sha256(rows):
+        wrong.append(("speculation", "fr_sha256"))
     if plan.engine.capabilities != ([spec.strategy] if speculates else []):
         wrong.append(("engine", "capabilities"))
     return tuple(

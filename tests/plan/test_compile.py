@@ -290,6 +290,7 @@ def test_a_lock_is_written_once_and_then_only_when_it_differs(workspace: Workspa
     [
         lambda text: text.replace("context = 64", "context = 32"),
         lambda text: "<<<<<<< ours\n" + text,
+        lambda text: text.replace("\n[host]", "\n<<<<<<< ours\n[host]"),
         lambda text: text[:300],
     ],
 )
@@ -301,7 +302,7 @@ def test_a_lock_that_power_wrote_is_made_again(workspace: Workspace, edit: objec
     assert workspace.lock.read_text("utf-8") == done.text
 
 
-@pytest.mark.parametrize("data", [b"", b"my notes\n", b"\xff\xfe", b"version = 1\n"])
+@pytest.mark.parametrize("data", [b"", b"my notes\n", b"\xff\xfe", b"<<<<<<< a\nmy notes\n"])
 def test_a_file_that_power_did_not_write_is_left_alone(workspace: Workspace, data: bytes) -> None:
     workspace.lock.write_bytes(data)
     with pytest.raises(PowerError) as caught:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from power.diagnostics import PowerError
-from power.plan.compiler import Inputs, compile_plan, prefix_sha256
+from power.plan.capabilities import prefix_sha256
+from power.plan.compiler import Inputs, compile_plan
 from tests.plan.conftest import MakeInputs
 
 

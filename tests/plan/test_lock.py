@@ -3,6 +3,7 @@
 import os
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from power.plan import lock
 from power.plan.compiler import compile_plan
 from power.plan.model import Plan
 from tests.plan import vectors
-from tests.plan.conftest import MakeInputs
+from tests.plan.conftest import Engine, MakeInputs
 
 REFUSED = sorted((vectors.FOLDER / "refuse").glob("*.lock"))
 
@@ -195,6 +196,23 @@ def test_a_digest_made_to_fit_does_not_make_a_plan_sound(
     plan: Plan, change: Callable[[dict[str, Any]], None], code: str
 ) -> None:
     assert refusal(resealed(plan, change)).diagnostics[0].code == code
+
+
+def test_the_digest_of_a_prefix_head_is_computed_again(make_inputs: MakeInputs) -> None:
+    asked = {"spec_mode": "mtp", "spec_mtp_fr_vocab_size": 2048}
+    plan = compile_plan(make_inputs(speculation=asked, header={"nextn_layers": 1}))
+    text = resealed(plan, lambda body: body["speculation"].update(fr_sha256="0" * 64))
+    (found,) = refusal(text).diagnostics
+    assert (found.code, found.spans[0].source[:9]) == ("P424", "fr_sha256")
+
+
+def test_a_table_of_another_draft_head_is_recorded_by_its_digest(make_inputs: MakeInputs) -> None:
+    inputs = make_inputs(
+        kind="eagle3", fr_vocabulary=2048, engine=Engine(capabilities={"eagle3": None})
+    )
+    assert inputs.draft is not None
+    plan = compile_plan(replace(inputs, draft=replace(inputs.draft, d2t_sha256="7" * 64)))
+    assert plan.speculation.fr_sha256 == "7" * 64
 
 
 @pytest.mark.parametrize(

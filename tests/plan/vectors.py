@@ -63,6 +63,7 @@ EDITS: dict[str, Edit] = {
     "P435-edited-artifact-digest": swap('sha256 = "aaaaa', 'sha256 = "aaaab'),
     "P435-dropped-optional-fact": swap("min_acceptance = 0.25\n", ""),
     "P436-reordered-keys": swap('batch = 11\nshape = "fixed"\n', 'shape = "fixed"\nbatch = 11\n'),
+    "P436-negative-zero": swap("temperature = 0.0", "temperature = -0.0"),
     "P436-comment": swap("rows = 8\n", "rows = 8  # K + 1\n"),
     "P436-no-final-line-feed": lambda text: text[:-1],
     "P436-windows-line-ends": lambda text: text.replace("\n", "\r\n"),

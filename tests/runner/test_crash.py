@@ -14,12 +14,15 @@ from typing import Any
 import psutil
 import pytest
 
+from power.backends.interface import EngineIdentity, SamplingConfig
 from power.diagnostics import Diagnostic, ExitCode, PowerError
 from power.runner import crash
 from power.runner.process import LOG_BYTES, WorkerProcess
+from power.runner.protocol import Emit, Ready, Run, encode
 from power.runner.types import Request
 from tests.runner.conftest import MakePlan, MakeRunner
 
+READY = Ready(EngineIdentity("power-rogue", "1.0", "none", {}, ["CPU"], ""), ())
 DEEDS = {
     "abort": ("P518", "SIGABRT"),
     "segv": ("P518", "SIGSEGV"),
@@ -185,6 +188,7 @@ def test_a_worker_dies_with_a_killed_parent() -> None:
     """Even inside a call that never returns."""
     program = """
 import signal, sys
+from power.runner.protocol import Emit, Ready, Run, encode
 from power.runner.process import WorkerProcess
 code = "import os, signal, sys; from power.runner.confine import confine; "
 code += "confine(int(sys.argv[2])); os.write(int(sys.argv[1]), bytes(4)); signal.pause()"
@@ -216,6 +220,49 @@ def test_the_workers_own_session_keeps_ctrl_c_away(make_runner: MakeRunner) -> N
         worker = runner._worker
         assert worker is not None
         assert os.getsid(worker.pid) == worker.pid != os.getsid(0)
+
+
+def test_a_worker_that_dies_between_requests(make_runner: MakeRunner) -> None:
+    with make_runner() as runner:
+        worker = runner._worker
+        assert worker is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)
+        with pytest.raises(PowerError, match="SIGKILL") as caught:
+            runner.generate(Request("copy:abc"))
+    assert the_one(caught.value).code == "P517"
+
+
+def test_a_worker_that_takes_nothing_in_is_ended() -> None:
+    worker = WorkerProcess((), 0.3, (sys.executable, "-c", "import signal; signal.pause()"))
+    with pytest.raises(PowerError) as caught:
+        worker.send(Run(1, "x" * (1 << 24), False, SamplingConfig(), False, 1, (), 0))
+    assert the_one(caught.value).code == "P503"
+
+
+def test_a_request_that_no_frame_holds(make_runner: MakeRunner) -> None:
+    with make_runner() as runner:
+        with pytest.raises(PowerError, match="too large") as caught:
+            runner.generate(Request("\1" * (1 << 24)))  # six bytes each in JSON
+        assert the_one(caught.value).code == "P515"
+        assert runner.generate(Request("copy:ok", max_tokens=2)).text == b"ok"
+
+
+@pytest.mark.parametrize("frames", [[Emit("a")], [READY, READY]])
+def test_a_message_out_of_turn(
+    make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch, frames: list[Emit | Ready]
+) -> None:
+    """Text while the model loads, `ready` in a request."""
+    data = b"".join(map(encode, frames))
+    program = f"import os, signal, sys; os.write(int(sys.argv[1]), {data!r})"
+    command = (sys.executable, "-c", program + "; signal.pause()")
+    monkeypatch.setattr(
+        "power.runner.runner.WorkerProcess",
+        lambda descriptors, limit_s: WorkerProcess(descriptors, limit_s, command),
+    )
+    with pytest.raises(PowerError) as caught, make_runner() as runner:
+        runner.generate(Request("copy:abc"))
+    assert the_one(caught.value).code == "P504"
 
 
 class TestCancel:
@@ -252,6 +299,12 @@ class TestCancel:
             runner.cancel()
             assert runner.generate(Request("copy:abc")).finish == "cancelled"
             assert runner.generate(Request("copy:abc")).finish == "length"
+
+    def test_while_loading_it_interrupts(self, make_runner: MakeRunner) -> None:
+        runner = make_runner()
+        runner._progress = lambda _: runner.cancel()
+        with pytest.raises(KeyboardInterrupt), runner:
+            pass
 
     def test_a_worker_that_does_not_answer_is_killed(
         self, make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch

@@ -17,7 +17,7 @@ Path = tuple[str | int, ...]
 # tomlkit takes seconds for a large text with many keys, and cubic time in the number
 # of dotted keys (0.15.2: 30 s for 800). A file that a person wrote is far below both.
 WALK_LIMIT = 64 * 1024
-DOTTED_LIMIT = 64
+DOTTED_LIMIT = 16
 _DOTTED = re.compile(r"[\w\"'-][ \t]*\.[ \t]*[\w\"'-]+[ \t]*=")
 
 

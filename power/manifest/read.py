@@ -35,7 +35,7 @@ def read_bytes(path: Path, what: str) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         fail("P101", f"the {what} cannot be opened", place=str(path), found=reason.lower())
-    with os.fdopen(fd, "rb") as file:
+    try:
         mode = os.fstat(fd).st_mode
         if not stat.S_ISREG(mode):
             fail(
@@ -46,7 +46,10 @@ def read_bytes(path: Path, what: str) -> bytes:
                 found=_kind(mode),
                 hint=f"name the {what} itself",
             )
-        data = file.read(SIZE_LIMIT + 1)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(SIZE_LIMIT + 1)
+    finally:
+        os.close(fd)
     if len(data) > SIZE_LIMIT:
         fail(
             "P103",

@@ -21,7 +21,7 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
     Raises PowerError: P440 `path` exists and `overwrite` is False, P441 the
     operating system refused.
     """
-    temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}.tmp"
+    temporary = path.parent / f".power-{secrets.token_hex(8)}.tmp"
     try:
         try:
             _write_new(temporary, data, mode)

@@ -68,6 +68,7 @@ def make_inputs() -> MakeInputs:
         kind: str | None = None,
         max_width: int | None = None,
         fr_vocabulary: int | None = None,
+        notes: tuple[str, ...] = (),
         draft_context: int = 8192,
         engine: Engine | None = None,
         header: Mapping[str, Any] | None = None,
@@ -79,7 +80,7 @@ def make_inputs() -> MakeInputs:
             pinned = Draft.model_validate(
                 {"kind": kind, "path": "d.gguf", "bytes": 7, "sha256": D, "target_sha256": T}
             )
-            pair = PairFacts(kind, max_width, fr_vocabulary)
+            pair = PairFacts(kind, max_width, fr_vocabulary, notes)
             draft = DraftFacts(pinned, replace(HEADER, context=draft_context), pair)
         return Inputs(
             name="small",

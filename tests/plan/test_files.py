@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from power.diagnostics import PowerError
-from power.plan.files import write_atomic
+from power.plan.files import check_new, write_atomic
 
 
 def names(folder: Path) -> list[str]:
@@ -86,3 +86,18 @@ def test_an_interruption_leaves_the_old_file(
         write_atomic(path, b"new", overwrite=True)
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.lock"]
+
+
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 127)
+    write_atomic(path, b"", overwrite=False)
+    assert path.exists()
+
+
+def test_a_place_is_checked_before_the_work_that_fills_it(tmp_path: Path) -> None:
+    check_new(tmp_path / "free")
+    (tmp_path / "taken").symlink_to("nowhere")
+    for path, code in ((tmp_path / "taken", "P440"), (tmp_path / "no" / "folder", "P441")):
+        with pytest.raises(PowerError) as caught:
+            check_new(path)
+        assert caught.value.diagnostics[0].code == code

@@ -18,7 +18,16 @@ from power.speculation.protocols import Vocabulary
 class Decoder:
     """The text of one request, with a checkpoint that costs two integers."""
 
-    __slots__ = ("_cut", "_longest", "_piece", "_released", "_stops", "_text")
+    __slots__ = (
+        "_beginnings",
+        "_cut",
+        "_last_bytes",
+        "_longest",
+        "_piece",
+        "_released",
+        "_stops",
+        "_text",
+    )
 
     def __init__(self, vocabulary: Vocabulary, stop: Sequence[bytes] = ()) -> None:
         if not all(stop):
@@ -26,6 +35,8 @@ class Decoder:
         self._piece = vocabulary.piece
         self._stops = tuple(stop)
         self._longest = max(map(len, self._stops), default=0)
+        self._last_bytes = frozenset(stop[-1] for stop in self._stops)
+        self._beginnings = frozenset(s[:n] for s in self._stops for n in range(1, len(s)))
         self._text = bytearray()
         self._released = 0  # bytes that `take` has let out
         self._cut: int | None = None  # where the first completed stop sequence starts
@@ -39,7 +50,8 @@ class Decoder:
         """Add the bytes of `token`; True when they complete a stop sequence."""
         piece = self._piece(token)
         self._text += piece
-        return bool(self._stops) and bool(piece) and self._completes(len(piece))
+        # Most tokens don't hold the last byte of any stop sequence: no search for those.
+        return not self._last_bytes.isdisjoint(piece) and self._completes(len(piece))
 
     def take(self, *, final: bool) -> bytes:
         """What can be shown and was not yet: always valid UTF-8.
@@ -82,7 +94,6 @@ class Decoder:
         """Length of the longest end of the text that begins a stop sequence."""
         text = self._text
         for length in range(min(self._longest - 1, len(text) - self._released), 0, -1):
-            tail = bytes(text[-length:])
-            if any(stop.startswith(tail) for stop in self._stops):
+            if bytes(text[-length:]) in self._beginnings:
                 return length
         return 0

@@ -20,6 +20,16 @@ from power.speculation.transaction import Transaction
 
 Emit = Callable[[Sequence[int], bytes], None]
 
+# Looking a member up on its enum costs more than the call that takes it.
+_PREFILL = Phase.PREFILL
+_DRAFT = Phase.DRAFT
+_VERIFY = Phase.VERIFY
+_SAMPLE = Phase.SAMPLE
+_COMMIT = Phase.COMMIT
+_REPLAY = Phase.REPLAY
+_DETOKENISE = Phase.DETOKENISE
+_OTHER = Phase.OTHER
+
 
 class PositionError(RuntimeError):
     """After a commit the target holds another number of tokens than were kept."""
@@ -133,7 +143,7 @@ class _Request:
         except BaseException:
             self._rollback()
             raise
-        self._enter(Phase.OTHER)
+        self._enter(_OTHER)
         counters = self._tally.counters(self._guard, self._controller, self._clock)
         return Outcome(tuple(self._ids), self._decoder.text, finish, counters, error)
 
@@ -141,10 +151,10 @@ class _Request:
         prompt = self._prompt
         if len(prompt) > self._settings.context:
             return Finish.CONTEXT
-        self._enter(Phase.PREFILL)
+        self._enter(_PREFILL)
         self._target.prefill(prompt[:-1])
         self._proposer.begin(prompt)
-        self._enter(Phase.OTHER)
+        self._enter(_OTHER)
         finish = None
         while finish is None:
             self._poll()
@@ -154,29 +164,29 @@ class _Request:
     def _round(self) -> Finish | None:
         """One transaction; the reason to end, or None to go on."""
         enter, poll = self._enter, self._poll
-        enter(Phase.COMMIT)
+        enter(_COMMIT)
         self._transaction.open()
-        enter(Phase.OTHER)
+        enter(_OTHER)
         poll()
         width = self._width()
         proposal = self._propose(width)
         poll()
-        enter(Phase.VERIFY)
+        enter(_VERIFY)
         self._target.evaluate([self._anchor, *proposal])
-        enter(Phase.OTHER)
+        enter(_OTHER)
         poll()
         emitted, accepted, finish = self._sample(proposal)
         poll()
         rejected = len(proposal) + 1 - len(emitted)
         replayed = self._commit(emitted, rejected)
-        enter(Phase.DRAFT)
+        enter(_DRAFT)
         self._proposer.commit(emitted, accepted)
-        enter(Phase.OTHER)
+        enter(_OTHER)
         poll()
         finish = finish or self._exhausted(len(self._ids) + len(emitted))
-        enter(Phase.DETOKENISE)
+        enter(_DETOKENISE)
         self._emit(emitted, self._decoder.take(final=finish is not None))
-        enter(Phase.OTHER)
+        enter(_OTHER)
         self._transaction.close()
         self._ids += emitted
         self._anchor = emitted[-1]
@@ -204,9 +214,9 @@ class _Request:
         limit = min(width, wanted - 1, left - 1)
         if limit < 1 or limit < self._settings.draft_min:
             return []
-        self._enter(Phase.DRAFT)
+        self._enter(_DRAFT)
         proposed = self._proposer.propose(limit)
-        self._enter(Phase.OTHER)
+        self._enter(_OTHER)
         size = self._target.vocabulary_size
         proposal: list[int] = []
         for token in proposed:
@@ -222,26 +232,27 @@ class _Request:
         stop sequence is never sampled, so the sampler advances once a token.
         """
         enter, sample = self._enter, self._sampler.sample
+        is_end, push = self._is_end, self._decoder.push
         drafted = len(proposal)
         emitted: list[int] = []
         accepted = 0
         finish = None
         for row in range(drafted + 1):
-            enter(Phase.SAMPLE)
+            enter(_SAMPLE)
             token = sample(row)
-            enter(Phase.DETOKENISE)
+            enter(_DETOKENISE)
             emitted.append(token)
             matched = row < drafted and token == proposal[row]
             accepted += matched
-            if self._is_end(token):
+            if is_end(token):
                 finish = Finish.END
                 break
-            if self._decoder.push(token):
+            if push(token):
                 finish = Finish.STOP
                 break
             if not matched:
                 break
-        enter(Phase.OTHER)
+        enter(_OTHER)
         return emitted, accepted, finish
 
     def _commit(self, emitted: Sequence[int], rejected: int) -> bool:
@@ -249,12 +260,12 @@ class _Request:
         target, keep = self._target, len(emitted)
         replay = self._guard.exceeds(rejected)
         if not replay:
-            self._enter(Phase.COMMIT)
+            self._enter(_COMMIT)
             replay = not target.commit(keep)
         if replay:
-            self._enter(Phase.REPLAY)
+            self._enter(_REPLAY)
             target.replay(self._transaction.target_checkpoint, [self._anchor, *emitted[:-1]])
-        self._enter(Phase.OTHER)
+        self._enter(_OTHER)
         expected = self._position(len(self._ids) + keep)
         if target.position != expected:
             raise PositionError(f"the target holds {target.position} tokens, not {expected}")
@@ -276,5 +287,5 @@ class _Request:
             raise _Cancelled
 
     def _rollback(self) -> list[Exception]:
-        self._enter(Phase.COMMIT)
+        self._enter(_COMMIT)
         return self._transaction.restore()

@@ -53,7 +53,7 @@ MUTANTS = (
         "sample all rows, then compare",
         SCHEDULER,
         """        for row in range(drafted + 1):
-            enter(Phase.SAMPLE)
+            enter(_SAMPLE)
             token = sample(row)
 """,
         """        for row, token in enumerate([sample(row) for row in range(drafted + 1)]):

@@ -6,7 +6,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 MODEL  ?= smollm2-135m
-PROMPT ?= Write one sentence about a lighthouse, then write the same sentence again.
+PROMPT ?= Repeat after me: she sells sea shells by the sea shore.
 PYTEST_ARGS ?=
 
 BIN  := $(VENV)/bin
@@ -28,6 +28,7 @@ demo: $(VENV)/.installed ## Fetch SmolLM2, compile its manifest, run the plan, v
 	$(BIN)/python tools/fetch_models.py $(MODEL)
 	test -f $(KEY) || $(BIN)/power key new $(KEY)
 	$(BIN)/power compile manifests/$(MODEL).toml -o $(LOCK)
+	@mkdir -p receipts
 	$(BIN)/power run $(LOCK) --chat --prompt "$(PROMPT)" --key $(KEY) --receipt $(RECEIPT)
 	$(BIN)/power verify $(RECEIPT) --key $(KEY).pub --plan $(LOCK)
 

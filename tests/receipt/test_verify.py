@@ -21,7 +21,7 @@ from power.receipt.statement import build_statement
 from power.receipt.trust import Revocation, Trust, TrustedKey, trust_in
 from power.receipt.verify import Verified, verify_artifacts, verify_receipt
 from tests.receipt import samples
-from tests.receipt.documents import changed, payload_of, places, put, tampered
+from tests.receipt.documents import changed, payload_of, places, put, tampered, without
 
 STATEMENT = samples.sample_statement()
 KEY = samples.KEYS["ed25519"]
@@ -301,6 +301,16 @@ def test_all_contradictions_are_told_at_once() -> None:
         (("predicate", "execution", "finish"), "length", "predicate.execution.output_tokens"),
         (("predicate", "execution", "guard_round"), 7, "predicate.execution.guard_round"),
         (("predicate", "execution", "replays"), 7, "predicate.execution.replays"),
+        (("predicate", "request", "max_tokens"), 14, "predicate.execution.output_tokens"),
+        (("predicate", "execution", "width_by_round", 0, "width"), 5,
+         "predicate.execution.width_by_round"),
+        (("predicate", "execution", "drafted_by_position"), [5, 5, 3, 2, 1],
+         "predicate.execution.drafted_by_position"),
+        (("predicate", "execution", "replays"), 0, "predicate.execution.replays"),
+        (("predicate", "request", "control"), True, "predicate.execution.strategy"),
+        (("predicate", "artifacts"), [STATEMENT["predicate"]["artifacts"][2]],
+         "predicate.artifacts"),
+        (("predicate", "timing", "finished"), "2026-02-30T00:00:00Z", "predicate.timing.started"),
         (("predicate", "execution", "width_by_round", 0, "rounds"), 2,
          "predicate.execution.width_by_round"),
     ],
@@ -310,6 +320,44 @@ def test_a_contradiction_is_shown_at_its_place(path: Any, value: Any, place: str
     assert place in {d.place for d in error.diagnostics}
     assert codes(error) == {"P626"}
     assert all(d.expected and d.found for d in error.diagnostics)
+
+
+@pytest.mark.parametrize("name", ["guard_round", "clamped_width"])
+def test_a_guard_fires_and_clamps(name: str) -> None:
+    error = refusal(resigned(without(STATEMENT, ("predicate", "execution", name))))
+    assert [d.place for d in error.diagnostics] == ["predicate.execution.guard_round"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("drafted", 1), ("replays", 1), ("widths", {"draft_max": 4})]
+)
+def test_a_run_without_a_proposer_speculates_nothing(name: str, value: Any) -> None:
+    statement = put(samples.off_statement(), ("predicate", "execution", name), value)
+    error = refusal(resigned(statement))
+    assert f"predicate.execution.{name}" in {d.place for d in error.diagnostics}
+
+
+def test_a_time_that_is_none_is_a_contradiction_under_any_window() -> None:
+    statement = put(STATEMENT, ("predicate", "timing", "finished"), "2026-02-30T00:00:00Z")
+    error = refusal(resigned(statement), trust=trusted(not_after=at("2020-01-01T00:00:00")))
+    assert codes(error) == {"P626"}
+
+
+def test_a_request_for_more_than_the_plan_is_refused() -> None:
+    request = replace(samples.REQUEST, max_tokens=65)
+    record = replace(samples.RECORD, max_tokens=65)
+    plan = samples.sample_plan()
+    data = resigned(build_statement(plan, samples.plan_bytes(plan), request, record))
+    (found,) = refusal(data, plan=PLAN).diagnostics
+    assert (found.code, found.place) == ("P633", "predicate.request.max_tokens")
+
+
+def test_a_signed_plan_that_is_no_text_is_refused() -> None:
+    data = b"\xff\xfe"
+    statement = put(STATEMENT, ("subject", 0, "digest", "sha256"), samples.digests_of(data))
+    place = ("predicate", "plan", "digest", "sha256")
+    error = refusal(resigned(put(statement, place, samples.digests_of(data))), plan=data)
+    assert codes(error) == {"P630"}
 
 
 def test_a_bound_that_was_not_met_is_a_warning() -> None:

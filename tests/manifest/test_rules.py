@@ -37,6 +37,7 @@ def broken(written: Written, head: str) -> Callable[[str], list[Diagnostic]]:
 
 Broken = Callable[[str], list[Diagnostic]]
 
+OFF = '[speculation]\nspec_mode = "off"\n'
 ADAPTIVE = "[speculation]\nspec_mtp_adaptive = true\n"
 CASES = [
     # (what breaks the rule, what just holds, code, labels)
@@ -246,8 +247,8 @@ def test_defaults_that_depend_on_others(
     [
         ("", None),
         (draft("dspark"), "dspark"),
-        ('[speculation]\nspec_mode = "off"\n', "off"),
-        ('[speculation]\nspec_mode = "off"\n' + draft("dspark"), "off"),
+        (OFF, "off"),
+        (OFF + draft("dspark"), "off"),
         ('[speculation]\nspec_mode = "mtp"\n', "mtp"),
     ],
 )

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
 from power.plan import rules
+from power.plan.coherence import incoherent
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Lock, Plan
 from power.plan.places import first_line_difference, key_span, line_span
 
@@ -239,7 +240,7 @@ def _refuse_edits(plan: Plan, text: str, name: str) -> None:
 
 def _refuse_unsound(plan: Plan, text: str, name: str) -> None:
     """A digest can be made to fit; the rules hold all the same."""
-    broken = rules.findings(plan) or rules.incoherent(plan)
+    broken = rules.findings(plan) or incoherent(plan)
     if broken:
         raise PowerError(
             tuple(

@@ -12,6 +12,7 @@ from power.diagnostics import PowerError
 from power.manifest.model import Draft, Settings, Target
 from power.plan import lock, rules
 from power.plan.capabilities import STRATEGIES, TRAITS
+from power.plan.coherence import incoherent
 from power.plan.compiler import DraftFacts, Inputs, compile_plan
 from power.plan.model import Plan, Source
 from power.plan.show import show_text
@@ -110,7 +111,7 @@ def test_a_plan_is_sound_and_reads_back_to_the_same_bytes(given_: Inputs) -> Non
     text = lock.dumps(plan)
     assert lock.dumps(compile_plan(given_)) == text
     assert lock.loads(text, "m.lock") == plan
-    assert rules.findings(plan) == rules.incoherent(plan) == ()
+    assert rules.findings(plan) == incoherent(plan) == ()
     assert show_text(plan).isprintable() is False  # line feeds, and nothing else unprintable:
     assert all(line.isprintable() for line in show_text(plan).split("\n"))
 

@@ -1,51 +1,25 @@
 """The suite has teeth: each rule of the scheduler, broken on purpose, is noticed.
 
-A mutant is the source of a module with one exact snippet replaced. When the
-snippet is no longer there the test fails, so that a rewritten rule takes its
-mutant along.
+The rules that live in other rooms have their mutants in test_mutants_contract.py.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain, zip_longest
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from tests.property import sweeps
 from tests.property.harness import Case, Generate, check
+from tests.property.mutation import Mutant
 
 SCHEDULER = "power.speculation.scheduler"
 GUARD = "power.speculation.guard"
 DECODER = "power.speculation.decoder"
 TRANSACTION = "power.speculation.transaction"
 TALLY = "power.speculation.tally"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """`old` in the source of `module` becomes `new`."""
-
-    name: str
-    module: str
-    old: str
-    new: str
-
-    def build(self) -> ModuleType:
-        """The mutated module, not registered anywhere."""
-        origin = importlib.import_module(self.module).__file__
-        assert origin is not None
-        source = Path(origin).read_text("utf-8")
-        assert source.count(self.old) == 1, f"{self.name}: the snippet is not in {self.module}"
-        module = ModuleType(self.module)
-        module.__file__ = origin
-        exec(compile(source.replace(self.old, self.new), origin, "exec"), module.__dict__)
-        return module
 
 
 MUTANTS = (

@@ -16,10 +16,8 @@ from power.artifact.contracts.pair import check_pair, draft_facts
 from power.artifact.hashing import check_digest, hash_files
 from power.artifact.header import Header
 from power.artifact.opened import OpenArtifact
-from power.artifact.report import Judgement, render_text, report
+from power.artifact.report import Judgement, report
 from power.artifact.target import check_target
-
-__all__ = ["inspect", "render_text"]
 
 
 def inspect(

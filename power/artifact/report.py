@@ -1,10 +1,9 @@
-"""The report of `power inspect`: as data, and as text for a person."""
+"""The report of `power inspect`, as data."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -123,57 +122,3 @@ def _shown(value: Value) -> Any:
         ]
         return {"type": value.shown, "count": len(data), "first": first}
     return data
-
-
-def render_text(report: dict[str, Any]) -> str:
-    """The report as lines of text; texts in it are escaped already."""
-    return "\n".join(_lines(report))
-
-
-def _lines(report: dict[str, Any]) -> Iterator[str]:
-    tensors = report["tensors"]
-    types = ", ".join(f"{count} {name}" for name, count in tensors["types"].items())
-    yield f"{report['file']}: {report['judged_as']}"
-    yield _row("bytes", f"{report['bytes']:,} in {len(report['files'])} file(s)")
-    yield _row("container", f"GGUF v{report['gguf_version']}, alignment {report['alignment']}")
-    yield _row("tensors", f"{tensors['count']}: {types}" if types else "none")
-    facts = report["facts"]
-    if facts is None:
-        yield _row("model", "none: no architecture's keys and no tokenizer")
-        return
-    yield _row(
-        "architecture", facts["architecture"] + (", recurrent" if facts["recurrent"] else "")
-    )
-    yield _row("file type", facts["file_type"])
-    yield _row(
-        "size",
-        f"{facts['layers']} blocks of width {facts['width']}, context {facts['context']}"
-        + (f", {facts['nextn_layers']} native prediction" if facts["nextn_layers"] else ""),
-    )
-    pre = facts["pre_tokenizer"] or "no pre-tokenizer"
-    yield _row("vocabulary", f"{facts['vocabulary']} tokens, {facts['tokenizer_model']} ({pre})")
-    yield _row("", f"sha256 {facts['vocabulary_sha256']}")
-    for name, token in report["special_tokens"].items():
-        yield _row(f"{name} token", f"{token['id']} `{token['text']}`")
-    yield _row("ends at", ", ".join(map(str, report["end_of_generation"])))
-    yield _row("chat template", facts["chat_template_sha256"] or "none")
-    if report["serves"]:
-        yield _row("serves", ", ".join(report["serves"]))
-    yield from _contract_lines(report)
-
-
-def _contract_lines(report: dict[str, Any]) -> Iterator[str]:
-    for contract in report["contracts"]:
-        verdict = "holds" if contract["holds"] else f"no: {contract['reasons'][0]}"
-        yield _row(f"as {contract['kind']}", verdict)
-    pair = report.get("pair")
-    if pair is None:
-        return
-    width = "any number of" if pair["max_width"] is None else f"up to {pair['max_width']}"
-    yield _row("pair", f"fits as {pair['kind']}, {width} tokens a proposal")
-    for note in pair["notes"]:
-        yield _row("note", note)
-
-
-def _row(label: str, text: str) -> str:
-    return f"  {label:<16} {text}".rstrip()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from power.artifact.inspection import inspect, render_text
+from power.artifact.inspection import inspect
 from tests.artifact import build
 from tests.artifact.build import F32, STRING, TOKENS, U32, Gguf, llama, qwen35
 from tests.artifact.conftest import Refusal
@@ -82,7 +82,6 @@ def test_a_bare_container_is_described(look: Inspect) -> None:
     assert report["facts"] is None
     assert report["judged_as"] == "container"
     assert _holding(report) == []
-    assert "model            none" in render_text(report)
 
 
 def test_a_bare_container_is_no_draft(look: Inspect, refusal: Refusal) -> None:
@@ -111,7 +110,6 @@ def test_text_from_the_file_is_escaped(look: Inspect) -> None:
     assert report["metadata"]["x.tags"]["first"] == ["\\x1b]52;c;eA==\\x07\\u202eabc"]
     assert report["metadata"]["x.nan"] == "nan"
     assert report["metadata"]["x.infs"]["first"] == ["inf"]
-    assert all(line.isprintable() for line in render_text(report).splitlines())
 
 
 def test_long_texts_are_cut(look: Inspect) -> None:
@@ -120,17 +118,11 @@ def test_long_texts_are_cut(look: Inspect) -> None:
     assert len(report["facts"]["chat_template_sha256"]) == 64
 
 
-def test_the_text_names_what_was_found(look: Inspect) -> None:
-    text = render_text(look(build.dspark(), "dspark", llama()))
-    assert text.startswith("m.gguf: dspark\n")
-    assert "as dspark        holds" in text
-    assert "pair             fits as dspark, up to 8 tokens a proposal" in text
-    assert "architecture     dflash" in text
-    assert "eos token        2 `</s>`" in text
-    notes = look(llama(1).put("tokenizer.chat_template", STRING, "x"), "draft-model", llama())
-    assert "note             `tokenizer.chat_template` differs" in render_text(notes)
-    assert "any number of tokens a proposal" in render_text(notes)
-    assert "1 native prediction" in render_text(look(qwen35()))
+def test_what_a_pair_established(look: Inspect) -> None:
+    assert look(build.dspark(), "dspark", llama())["pair"]["max_width"] == 8
+    other = llama(1).put("tokenizer.chat_template", STRING, "x")
+    (note,) = look(other, "draft-model", llama())["pair"]["notes"]
+    assert note.startswith("`tokenizer.chat_template` differs")
 
 
 def test_a_link_may_lead_anywhere_when_the_user_names_it(tmp_path: Path) -> None:

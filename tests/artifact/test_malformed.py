@@ -17,6 +17,7 @@ from tests.artifact.build import (
     U16,
     U32,
     Gguf,
+    Tensor,
     array,
     llama,
     text,
@@ -153,6 +154,51 @@ CASES: dict[str, Case] = {
         ("tensor 3", "tensor_count at byte 8"),
     ),
     "tensor_count one too low": (lambda: _counted(2), "P208", ("bytes follow the last tensor",)),
+    "a tensor of 2^63 bytes": (
+        lambda: _bare().tensor("b.weight", (1 << 30, 1 << 31)),
+        "P207",
+        ("b.weight", "1073741824 x 2147483648"),
+    ),
+    "a dimension of 0 in a later tensor": (
+        lambda: _bare().tensor("b.weight", (8, 0)),
+        "P207",
+        ("b.weight", "dimension of 0"),
+    ),
+    "a type that ggml removed": (
+        lambda: _bare().tensor("b.weight", (32,), type=31),
+        "P207",
+        ("b.weight", "Q4_0_4_4", "quantise the model again"),
+    ),
+    "a tensor name of 64 bytes": (
+        lambda: _bare().tensor("n" * 64, (8,)),
+        "P207",
+        ("64 bytes long",),
+    ),
+    "a name twice": (
+        lambda: Gguf(tensors=[Tensor("a", (8,)), Tensor("a", (8,))]),
+        "P207",
+        ("`a` occurs twice",),
+    ),
+    "a key twice": (
+        lambda: Gguf(pairs=[("x", U8, b"\x01"), ("x", U8, b"\x02")]),
+        "P204",
+        ("`x` occurs twice",),
+    ),
+    "an empty key": (
+        lambda: Gguf(pairs=[("", U8, b"\x01")], tail=b"x"),
+        "P204",
+        ("key 0 is empty",),
+    ),
+    "an alignment of another type": (
+        lambda: _bare().put("general.alignment", U16, 32),
+        "P206",
+        ("general.alignment", "uint16"),
+    ),
+    "a text of 17 MiB": (
+        lambda: _bare().put("general.description", STRING, "x" * (17 << 20)),
+        "P205",
+        ("general.description", "17825792 bytes"),
+    ),
     "big-endian": (
         lambda: b"GGUF" + struct.pack(">IQQ", 3, 0, 0),
         "P202",

@@ -16,6 +16,7 @@ from tests.artifact.build import (
     STRING,
     TOKENS,
     TYPES,
+    U8,
     U32,
     WIDTH,
     Gguf,
@@ -35,6 +36,11 @@ def _uint(key: str, value: int) -> Change:
 
 def _real(key: str, value: float) -> Change:
     return lambda gguf: gguf.put(f"llama.{key}", F32, value)
+
+
+def _byte_pairs(gguf: Gguf) -> Gguf:
+    gguf.put("tokenizer.ggml.model", STRING, "gpt2")
+    return gguf.put_array("tokenizer.ggml.merges", STRING, ["w o", "wo r"])
 
 
 REFUSED: dict[str, tuple[Change, str, str]] = {
@@ -219,6 +225,46 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         "P311",
         "token 31",
     ),
+    "a token that is not UTF-8": (
+        lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], b"\xff\xfe"]),
+        "P311",
+        "token 31 is not UTF-8",
+    ),
+    "a control character where bytes are spelled": (
+        lambda g: _byte_pairs(g).put_array(
+            "tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], "\x1b["]
+        ),
+        "P311",
+        "token 31",
+    ),
+    "a merge without a separator": (
+        lambda g: _byte_pairs(g).put_array("tokenizer.ggml.merges", STRING, ["w o", " x"]),
+        "P310",
+        "merge 1 has no separator",
+    ),
+    "merges as numbers": (
+        lambda g: _byte_pairs(g).put_array("tokenizer.ggml.merges", I32, [1]),
+        "P303",
+        "tokenizer.ggml.merges",
+    ),
+    "types of bytes": (
+        lambda g: g.put_array("tokenizer.ggml.token_type", U8, [1] * 32),
+        "P303",
+        "array of uint8",
+    ),
+    "no end token": (
+        lambda g: g.drop("tokenizer.ggml.eos_token_id"),
+        "P312",
+        "`tokenizer.ggml.eos_token_id` is missing",
+    ),
+    "a vocabulary size of its own": (_uint("vocab_size", 31), "P304", "llama.vocab_size"),
+    "an adapter": (lambda g: g.put("general.type", STRING, "adapter"), "P301", "general.type"),
+    "no tensors": (lambda g: g.drop(*(t.name for t in g.tensors)), "P301", "no tensor"),
+    "heads by layer, one of them absurd": (
+        lambda g: g.put_array("llama.attention.head_count", U32, [4, 4, 1 << 20]),
+        "P304",
+        "llama.attention.head_count",
+    ),
     "no tokens": (lambda g: tokenizer(g, []), "P311", "the vocabulary is empty"),
     "the engine's name for an empty token": (
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, ["[EMPTY_1]", "", *TOKENS[2:]]),
@@ -311,6 +357,16 @@ def test_a_hybrid_is_recurrent(read: Read) -> None:
     flags = qwen35().drop("qwen35.full_attention_interval")
     flags.put_array("qwen35.attention.recurrent_layers", BOOL, [1, 0, 0])
     assert check_target(read(flags)) == facts
+
+
+def test_layer_flags_that_are_numbers(read: Read, refusal: Refusal) -> None:
+    header = read(qwen35().put_array("qwen35.attention.recurrent_layers", U32, [1, 0, 0]))
+    assert "array of bool" in refusal(lambda: check_target(header))
+
+
+def test_a_hybrid_needs_its_sizes(read: Read, refusal: Refusal) -> None:
+    header = read(qwen35().drop("qwen35.ssm.state_size"))
+    assert "`qwen35.ssm.state_size` is missing" in refusal(lambda: check_target(header))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_a_cut_file_is_refused(lab: Any, tmp_path: Path, keep: int) -> None:
         os.close(fd)
     assert caught.value.kind == "load"
     assert caught.value.detail
+
+
+def test_a_context_beyond_the_memory_is_no_crash(lab: Any) -> None:
+    with pytest.raises(EngineError) as caught:
+        lab.open(context=2**31 - 1000)
+    assert caught.value.kind == "memory"
+    assert caught.value.diagnostic().code == "P541"
+
+
+def test_a_prefill_batch_above_the_context_is_cut_to_it(lab: Any) -> None:
+    engine = lab.open(prefill_batch=1_000_000)
+    assert lab.run(engine, PROMPT).ids == lab.run(lab.open(), PROMPT).ids
+
+
+def test_an_engine_error_survives_the_way_out_of_the_worker() -> None:
+    error = pickle.loads(pickle.dumps(EngineError("decode", "no", "because")))
+    assert (error.kind, error.message, error.detail) == ("decode", "no", "because")
 
 
 def test_a_draft_of_another_vocabulary_is_refused(lab: Any) -> None:

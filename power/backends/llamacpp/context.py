@@ -49,7 +49,7 @@ def default_threads() -> int:
 class Context:
     """Owns one context of `model` with one sequence. Close it before the model.
 
-    Raises EngineError `context` when the library makes none.
+    Raises EngineError, kind `context` or `memory`, when the library makes none.
     """
 
     def __init__(self, model: Model, config: ContextConfig) -> None:
@@ -66,7 +66,7 @@ class Context:
         LOG.clear()
         self._handle: Any = lib.llama_init_from_model(model.handle, params)
         if not self._handle:
-            raise EngineError("context", "the engine could not make a context", LOG.problems())
+            raise _context_error(config)
         self._memory = lib.llama_get_memory(self._handle)
         self._batch = Batch(config.batch)
         self._rows_max = config.rows
@@ -139,6 +139,13 @@ class Context:
     def handle(self) -> Any:
         """The `llama_context *`."""
         return self._handle
+
+
+def _context_error(config: ContextConfig) -> EngineError:
+    if LOG.out_of_memory():
+        message = f"there is not enough memory for a context of {config.cells} tokens"
+        return EngineError("memory", message, LOG.problems())
+    return EngineError("context", "the engine could not make a context", LOG.problems())
 
 
 def _decode_error(code: int, count: int, position: int) -> EngineError:

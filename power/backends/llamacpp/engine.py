@@ -139,10 +139,11 @@ def _load(
 
 def _target_shape(config: EngineConfig) -> ContextConfig:
     rows = config.rows or config.draft_max + 1
+    # A pass near the end of the context still has all its rows; they are trimmed after it.
+    cells = _rounded(config.context + rows)
     return ContextConfig(
-        # A pass near the end of the context still has all its rows; they are trimmed after it.
-        cells=_rounded(config.context + rows),
-        batch=max(config.prefill_batch, rows),
+        cells=cells,
+        batch=min(max(config.prefill_batch, rows), cells),
         rows=rows,
         threads=config.threads or default_threads(),
         flash_attention=config.flash_attention,
@@ -151,9 +152,10 @@ def _target_shape(config: EngineConfig) -> ContextConfig:
 
 
 def _draft_shape(config: EngineConfig) -> ContextConfig:
+    cells = _rounded(config.context + config.draft_max + 1)
     return ContextConfig(
-        cells=_rounded(config.context + config.draft_max + 1),
-        batch=config.prefill_batch,
+        cells=cells,
+        batch=min(config.prefill_batch, cells),
         rows=1,
         threads=config.threads or default_threads(),
         flash_attention=config.flash_attention,

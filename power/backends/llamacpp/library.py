@@ -11,6 +11,7 @@ from power.backends.llamacpp.backend import KNOWN_VERSIONS, PACKAGE, installed_v
 from power.diagnostics import fail
 
 _KEPT_LINES = 400
+_OUT_OF_MEMORY = ("failed to allocate", "unable to allocate", "bad_alloc", "out of memory")
 _WARN, _ERROR, _CONTINUED = 3, 4, 5  # ggml_log_level of ggml.h
 
 
@@ -39,9 +40,14 @@ class NativeLog:
         self._open = False
 
     def problems(self, limit: int = 6) -> str:
-        """The last warnings and errors, one a line; all lines when there is none."""
+        """The last warnings and errors, one a line, or nothing."""
         grave = [line for level, line in self._lines if level in (_WARN, _ERROR) and line]
         return "\n".join(grave[-limit:])
+
+    def out_of_memory(self) -> bool:
+        """Whether a warning or an error speaks of an allocation that failed."""
+        said = self.problems(_KEPT_LINES).lower()
+        return any(words in said for words in _OUT_OF_MEMORY)
 
     def text(self) -> str:
         """Everything kept."""

@@ -7,14 +7,13 @@ import fcntl
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from power.backends.errors import EngineError, Kind
+from power.backends.errors import EngineError
 from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
 
 # llama_load_mode: read into private memory, or map the file.
 LOAD_READ, LOAD_MMAP = 0, 1
 
 _SPLIT_NONE = 0
-_OUT_OF_MEMORY = ("failed to allocate", "unable to allocate", "bad_alloc", "out of memory")
 
 
 class Model:
@@ -100,12 +99,11 @@ def _load(lib: Any, fds: Sequence[int], params: Any) -> Any:
 
 
 def _refusal(what: str) -> EngineError:
-    detail = LOG.problems()
-    memory = any(word in detail.lower() for word in _OUT_OF_MEMORY)
-    kind: Kind = "memory" if memory else "load"
-    if memory:
-        return EngineError(kind, f"there is not enough memory to load the {what}", detail)
-    return EngineError(kind, f"the engine refused the {what}", detail)
+    if LOG.out_of_memory():
+        return EngineError(
+            "memory", f"there is not enough memory to load the {what}", LOG.problems()
+        )
+    return EngineError("load", f"the engine refused the {what}", LOG.problems())
 
 
 class _Progress:

@@ -9,6 +9,7 @@ from power.backends.errors import EngineError
 from power.backends.llamacpp.library import native
 from power.backends.llamacpp.model import Model
 
+_OVERFLOW = 1 << 31  # what the library answers when a count does not fit
 _PIECE_BYTES = 64  # longer pieces are asked for again with their own size
 
 
@@ -68,11 +69,9 @@ class LlamaVocabulary:
             )
             if 0 <= count <= room:
                 return list(buffer[:count])
-            if -count <= room:  # also the INT32_MIN of an overflow would be above it
+            if not room < -count < _OVERFLOW:
                 break
             room = -count
-            if room >= 1 << 31:
-                break
         raise EngineError("decode", f"the engine could not tokenise a text of {len(data)} bytes")
 
     def _read_piece(self, token: int, *, special: bool) -> bytes:

@@ -26,6 +26,7 @@ from power.plan.model import (
 from power.runner.runner import Runner
 
 DIGEST = "0" * 64
+ROGUE = Path(__file__).parent / "rogue"
 
 
 @dataclass(frozen=True)
@@ -127,15 +128,15 @@ def make_plan() -> MakePlan:
 @pytest.fixture
 def rogue_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the rogue engine's distribution on the import path."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent / "rogue"))
+    monkeypatch.syspath_prepend(str(ROGUE))
 
 
 @pytest.fixture
 def make_runner(
     rogue_installed: None, make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[MakeRunner]:
-    """A runner of the rogue engine that is not entered yet; a hang ends after half a second."""
-    monkeypatch.setenv("POWER_WORKER_TIMEOUT", "20")
+    """A runner of the rogue engine that is not entered yet."""
+    monkeypatch.setenv("POWER_WORKER_TIMEOUT", "100")
     files: list[int] = []
 
     def make(plan: Plan | None = None, content: bytes = b"weights") -> Runner:

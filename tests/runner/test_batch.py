@@ -6,7 +6,9 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from power.runner.digests import token_ids_sha256
 from power.runner.prompts import Prompt, read_prompts
 from tests.runner.conftest import MakePlan, MakeRunner
 
+ROOT = Path(__file__).parents[2]
 LINES = [
     '{"id": "a", "prompt": "copy:one"}',
     '{"prompt": "copy:two", "max_tokens": 3}',
@@ -131,43 +134,25 @@ class TestRun:
         assert prompts.read_text("utf-8").splitlines() == LINES
 
 
-def die_after(limit: int) -> Callable[[int, Any], int]:
-    """A `write` that kills this process once `limit` bytes are out."""
-    written = 0
-    real = os.write
-
-    def write(fd: int, data: Any) -> int:
-        nonlocal written
-        part = bytes(data)[: limit - written]
-        written += real(fd, part)
-        if written >= limit:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return len(part)
-
-    return write
-
-
 def test_a_killed_batch_goes_on_without_losing_or_repeating(
-    make_runner: MakeRunner,
-    prompts: Path,
-    out: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    make_runner: MakeRunner, make_plan: MakePlan, prompts: Path, out: Path, tmp_path: Path
 ) -> None:
     """Kill -9 again and again, at the ends of lines and inside them, one process after another."""
     whole = tmp_path / "whole.jsonl"
     with make_runner() as runner:
         run_batch(runner, prompts, whole)
+    plan = tmp_path / "plan.json"
+    plan.write_text(make_plan().model_dump_json())
     first = len(whole.read_bytes().splitlines(keepends=True)[0])
     before = {child.pid for child in psutil.Process().children(recursive=True)}
+    statuses = set()
     for limit in (1, 20, first - 1, first, 1, first + 1, first // 2, first + 300):
-        pid = os.fork()
-        if pid == 0:
-            monkeypatch.setattr("power.runner.answers.os.write", die_after(limit))
-            with make_runner() as runner:
-                run_batch(runner, prompts, out)
-            os._exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) in {-signal.SIGKILL, 0}
+        arguments = [str(plan), str(prompts), str(out), str(limit)]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.runner.killed_batch", *arguments], check=False, cwd=ROOT
+        )
+        statuses.add(done.returncode)
+    assert -signal.SIGKILL in statuses <= {-signal.SIGKILL, 0}
     with make_runner() as runner:
         summary = run_batch(runner, prompts, out)
     assert summary.total == summary.resumed + summary.answered == 4

@@ -65,6 +65,7 @@ def starter(  # noqa: PLR0913 - the facts of one manifest
         "native_head": native_head,
         # The profile for DSpark is made for its own small context.
         "context": None if profile == "dspark-k10s6" else min(4096, context),
+        "max_tokens": min(256, context - 1),
     }
     text = render("manifest.toml.j2", values)
     parse_manifest(text.encode(), "the new manifest")

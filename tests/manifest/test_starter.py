@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.diagnostics import PowerError
@@ -58,7 +58,9 @@ def test_every_shard_is_listed() -> None:
 @pytest.mark.parametrize(("context", "written"), [(100, 100), (4096, 4096), (131072, 4096)])
 def test_the_context_is_one_the_target_was_made_for(context: int, written: int) -> None:
     text = starter(measured("t.gguf"), context=context)
-    assert parse_manifest(text.encode(), "m").manifest.graph.context == written
+    manifest = parse_manifest(text.encode(), "m").manifest
+    assert manifest.graph.context == written
+    assert manifest.sampling.max_tokens == min(256, written - 1)
 
 
 def test_artifacts_elsewhere_are_explained() -> None:
@@ -81,6 +83,7 @@ def test_names_from_paths(path: str, name: str) -> None:
     assert name_from(path) == name
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_any_file_name_is_written_right_or_refused(stem: str) -> None:
     """What a file is called cannot add a line to the manifest."""

@@ -198,7 +198,7 @@ def _first_broken(cases: list[Case], using: Generate) -> Case | None:
     for case in cases:
         try:
             check(case, using)
-        except (AssertionError, IndexError, TypeError):
+        except AssertionError:
             return case
     return None
 

@@ -54,10 +54,20 @@ models: $(VENV)/.installed ## Fetch every model that tests and benchmarks can us
 	$(BIN)/python tools/fetch_models.py smollm2-135m gemma-3-270m qwen2.5-coder-1.5b qwen2.5-coder-0.5b vocab
 
 parity: $(VENV)/.installed ## Compare speculative with plain decoding on real models
-	$(BIN)/python tools/parity.py
+	$(BIN)/python tools/fetch_models.py smollm2-135m
+	$(BIN)/python -m tools.parity smollm2
+	@if ls artifacts/qwen2.5-coder-1.5b-*.gguf artifacts/qwen2.5-coder-0.5b-*.gguf >/dev/null 2>&1; \
+	then set -x; $(BIN)/python -m tools.parity qwen; \
+	else echo "SKIPPED: Qwen2.5-Coder is not here; make models fetches it" >&2; fi
 
 bench: $(VENV)/.installed ## Measure Power's own cost, as ratios within one run
-	$(BIN)/python tools/bench.py
+	$(BIN)/python tools/fetch_models.py smollm2-135m
+	$(BIN)/python -m tools.bench_decode
+	$(BIN)/python -m tools.bench_scheduler
+	$(BIN)/python -m tools.bench_headers artifacts/*.gguf
+	@set -- artifacts/*.gguf; if [ $$# -ge 2 ]; \
+	then set -x; $(BIN)/python -m tools.bench_hash $$1 $$2; \
+	else echo "SKIPPED: hashing of two files needs a second model; make models fetches some" >&2; fi
 
 clean: ## Remove what was built here; artifacts, keys and receipts stay
 	rm -rf $(VENV) build dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,6 +1,6 @@
 """What Power adds to a bare decode loop, as ratios within one process.
 
-    python tools/bench_decode.py [MODEL.gguf] [--tokens 96] [--rounds 8] [--threads N]
+    python -m tools.bench_decode [MODEL.gguf] [--tokens 96] [--rounds 8] [--threads N]
 
 Two arms on one context, alternated: `off` is a whole request through the scheduler,
 `bare` is the engine's decode and an argmax with nothing else. Speed is the best of the
@@ -15,12 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness import ARTIFACTS, opened, prompts, run
-
 from power.backends.interface import Engine, SamplingConfig
 from power.backends.llamacpp.context import Context
 from power.backends.llamacpp.library import native
 from power.speculation.outcome import Phase
+from tools.harness import ARTIFACTS, opened, prompts, run
 
 DEFAULT = ARTIFACTS / "SmolLM2-135M-Instruct.Q4_1.gguf"
 

@@ -1,7 +1,7 @@
 """Show that speculative runs emit the tokens of plain decoding, on real models.
 
-    python tools/parity.py smollm2 [--prompts N] [--tokens 128]
-    python tools/parity.py qwen [--prompts N] [--tokens 128]
+    python -m tools.parity smollm2 [--prompts N] [--tokens 128]
+    python -m tools.parity qwen [--prompts N] [--tokens 128]
 
 smollm2  SmolLM2-135M at its natural shape, flash attention on: prompt lookup and a Q4_0
          requantisation of the model itself as draft must emit the ids of plain one-row
@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import ARTIFACTS, Prompt, opened, prompts, run
-from requantise import requantise
 
 from power.backends.interface import Engine, SamplingConfig
 from power.speculation.outcome import Outcome
+from tools.harness import ARTIFACTS, Prompt, opened, prompts, run
+from tools.requantise import requantise
 
 
 @dataclass(frozen=True, slots=True)

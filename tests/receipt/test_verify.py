@@ -19,13 +19,14 @@ from power.receipt.keys import PrivateKey
 from power.receipt.trust import Revocation, Trust, TrustedKey, trust_in
 from tests.receipt import samples
 from tests.receipt.documents import payload_of, put, tampered
-from tests.receipt.signing import KEY, PUBLIC, RECEIPT, STATEMENT, codes, refusal, resigned, verify
+from tests.receipt.signing import (
     PLAN,
     PUBLIC,
     RECEIPT,
     STATEMENT,
     codes,
     refusal,
+    resigned,
     verify,
 )
 

@@ -143,6 +143,17 @@ def test_a_fault_ends_the_request_and_keeps_what_was_emitted(
     assert len(done.ids) == kept
 
 
+def test_a_draft_that_was_rolled_back_proposes_the_same_again() -> None:
+    draft = ModelDraft(byte_model(0).without_noise(), 4)
+    draft.begin([BEGIN, 97])
+    mark = draft.checkpoint()
+    first = list(draft.propose(4))
+    draft.commit(first[:2], 2)
+    assert list(draft.propose(2)) == first[2:]
+    draft.restore(mark)
+    assert list(draft.propose(4)) == first
+
+
 def test_faults_go_on_counting_over_requests() -> None:
     faults = Faults.from_options({"error_at_pass": 2})
     faults.trip(Step.PASS)

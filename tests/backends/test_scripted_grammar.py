@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from power.backends.scripted.grammar import Grammar
-from power.backends.scripted.model import END, byte_vocabulary
+from power.backends.scripted.model import END, Vocabulary, byte_vocabulary
 
 BYTES = byte_vocabulary()
 
@@ -62,6 +62,15 @@ def test_control_tokens_are_never_allowed() -> None:
     grammar = Grammar("root ::= [^b]*", BYTES)
     allowed = grammar.allowed(grammar.start)
     assert [i for i in range(len(allowed)) if not allowed[i]] == [ord("b"), 258, 259]
+
+
+def test_a_grammar_that_leads_nowhere_says_so() -> None:
+    """The text has to go on with `c`, and no token of the vocabulary writes it."""
+    letters = Vocabulary([b"a", b"b"], frozenset())
+    grammar = Grammar('root ::= "ac"', letters)
+    state = grammar.accept(grammar.start, 0)
+    with pytest.raises(ValueError, match="no token"):
+        grammar.allowed(state)
 
 
 @pytest.mark.parametrize(

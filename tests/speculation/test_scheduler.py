@@ -12,8 +12,10 @@ from power.backends.scripted.faults import Action, ScriptedError, Step
 from power.backends.scripted.sampler import ScriptedSampler
 from power.backends.scripted.target import ScriptedTarget
 from power.speculation.controller import make_controller
+from power.speculation.decoder import Decoder
 from power.speculation.outcome import Finish, Phase
 from power.speculation.scheduler import PositionError, generate
+from power.speculation.transaction import Transaction
 from tests.property.harness import VOCABULARY, A, Case, Run, check, plain, run
 
 CASE = Case(proposer="wrong-at-1", max_tokens=20)
@@ -122,6 +124,15 @@ def test_a_target_that_holds_another_number_of_tokens_is_a_failure() -> None:
     outcome = start(Forgetful(CASE.model(), context=64), CASE)
     assert (outcome.finish, outcome.ids) == (Finish.FAILED, ())
     assert isinstance(outcome.error, PositionError)
+
+
+def test_a_transaction_that_is_not_open_has_no_checkpoint() -> None:
+    target = target_of(CASE)
+    sampler = ScriptedSampler(target.row, CASE.sampling)
+    transaction = Transaction(target, NoProposer(), sampler, Decoder(VOCABULARY))
+    assert transaction.restore() == []
+    with pytest.raises(RuntimeError, match="no round"):
+        _ = transaction.target_checkpoint
 
 
 def test_a_refused_trim_is_replayed_but_is_not_the_guard() -> None:

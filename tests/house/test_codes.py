@@ -46,3 +46,22 @@ def test_an_entry_is_whole(entry: Code) -> None:
 
 def test_codes_stand_in_order() -> None:
     assert list(CODES) == sorted(CODES)
+
+
+def made_without_hint() -> list[str]:
+    """Where an error is made with no word on what to do next; warnings and copies may be."""
+    found = []
+    for module in package():
+        for node in ast.walk(module.tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            keywords = {keyword.arg for keyword in node.keywords}
+            if node.func.id not in {"fail", "Diagnostic"} or keywords & {"hint", "severity", None}:
+                continue
+            if node.keywords:  # all by position: a copy of another diagnostic
+                found.append(f"{module.path.relative_to(ROOT)}:{node.lineno}")
+    return found
+
+
+def test_every_error_says_what_to_do_next() -> None:
+    assert made_without_hint() == []

@@ -103,6 +103,26 @@ def test_the_help_of_the_docs_is_what_the_command_prints() -> None:
     assert f"### power run\n\n```text\n{run.stdout}```\n" in texts()["docs/reference/cli.md"]
 
 
+def test_the_example_of_a_diagnostic_is_what_the_command_prints(tmp_path: Path) -> None:
+    manifest = (ROOT / "manifests/smollm2-135m.toml").read_text("utf-8")
+    target = re.search(r"^path =.*\nbytes =.*\nsha256 =.*\n", manifest, re.MULTILINE)
+    assert target is not None
+    (tmp_path / "manifest.toml").write_text(
+        f'schema = 1\nname = "bad"\n\n[target]\n{target.group()}\n'
+        '[speculation]\nspec_mode = "prompt-lookup"\nspec_draft_max = 7\n\n'
+        "[graph]\nbatch = 8\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "power", "compile", "manifest.toml"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert f"```text\n{run.stderr}```\n" in texts()["docs/reference/cli.md"]
+
+
 def test_generated_parts_are_up_to_date() -> None:
     run = subprocess.run(
         [sys.executable, "tools/update_docs.py", "--check"],

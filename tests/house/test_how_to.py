@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from power.plan.consequences import Class
 from tests.house.sources import ROOT
 
 PAGE = ROOT / "docs/how-to/verify-a-receipt-without-power.md"
 VECTORS = ROOT / "tests/vectors/receipts"
-BLOCKS = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+BLOCKS: list[str] = re.findall(
+    r"^```bash\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+)
 
 
 def script(kind: str) -> str:
@@ -43,3 +46,9 @@ def test_openssl_verifies_as_the_page_says(tmp_path: Path, kind: str) -> None:
 def test_openssl_refuses_another_receipts_signature(tmp_path: Path, kind: str) -> None:
     changed = (VECTORS / "changed-payload.sigstore.json").read_bytes()
     assert verify(tmp_path, kind, changed) != 0
+
+
+def test_the_review_page_names_every_class_of_change() -> None:
+    page = (ROOT / "docs/how-to/review-a-profile-change.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+?) \|", page, re.MULTILINE)[2:]
+    assert rows == [kind.title.partition(":")[0] for kind in Class]

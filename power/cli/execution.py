@@ -56,14 +56,6 @@ class Execution:
                 stack.enter_context(runner)
             yield runner, artifacts.target_header
 
-    def check_artifacts(self) -> None:
-        """Verify the artifacts as `open` does, and load nothing."""
-        with (
-            self._verb.progress("verifying") as hashing,
-            open_verified(self.plan, self._lock, self._roots, hashing),
-        ):
-            return
-
 
 def _fraction(report: Report | None) -> Callable[[float], None] | None:
     if report is None:

@@ -61,7 +61,11 @@ def diagnose(
     found = [_one(findings[keys], keys, model, source) for keys in order[:_MOST]]
     if len(order) > _MOST:
         rest = f"{len(order) - _MOST} more problems in this {source.what} are not shown"
-        found.append(Diagnostic(code=found[-1].code, message=rest, place=source.name))
+        found.append(
+            Diagnostic(
+                code=found[-1].code, message=rest, place=source.name, hint="mend these first"
+            )
+        )
     return tuple(found)
 
 

@@ -34,7 +34,13 @@ def read_bytes(path: Path, what: str) -> bytes:
         fail("P101", f"there is no {what} here", place=str(path), hint=_nearby(path))
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        fail("P101", f"the {what} cannot be opened", place=str(path), found=reason.lower())
+        fail(
+            "P101",
+            f"the {what} cannot be opened",
+            place=str(path),
+            found=reason.lower(),
+            hint="check the path and its permissions",
+        )
     try:
         mode = os.fstat(fd).st_mode
         if not stat.S_ISREG(mode):
@@ -69,7 +75,14 @@ def decode(data: bytes, name: str, what: str) -> str:
     return), P108 (nothing in it). CRLF is legal TOML and stays.
     """
     if len(data) > SIZE_LIMIT:
-        fail("P103", f"the {what} is too large", place=name, expected="at most 1 MiB", found="more")
+        fail(
+            "P103",
+            f"the {what} is too large",
+            place=name,
+            expected="at most 1 MiB",
+            found="more",
+            hint=f"check that this is the {what} and not an artifact",
+        )
     if data.startswith(b"GGUF"):
         fail(
             "P104",

@@ -110,7 +110,13 @@ def _from_git(revision: str, path: str, spec: str) -> bytes:
             hint=f"`git ls-tree -r --name-only {revision}` lists its files",
         )
     if int(size.stdout) > SIZE_LIMIT:
-        fail("P103", "the document is too large", place=spec, expected="at most 1 MiB")
+        fail(
+            "P103",
+            "the document is too large",
+            place=spec,
+            expected="at most 1 MiB",
+            hint="name a manifest, profile or plan",
+        )
     return _git("cat-file", "blob", name).stdout
 
 

@@ -30,6 +30,7 @@ SIZE_LIMIT = 2 << 20  # a manifest and a profile have at most 1 MiB each
 _MADE_BY = "# Made by `power compile`"
 _CONFLICT_MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 _AGAIN = "run `power compile` again; a plan is not edited by hand"
+_NAME_A_LOCK = "name the lock file that `power compile` wrote"
 _MOST_PROBLEMS = 20
 
 
@@ -107,19 +108,31 @@ def read_text(path: Path) -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        hint = "make it with `power compile`" if isinstance(error, FileNotFoundError) else None
+        absent = isinstance(error, FileNotFoundError)
+        hint = "make it with `power compile`" if absent else "check the path and its permissions"
         fail("P430", f"cannot read the plan: {error.strerror}", place=str(path), hint=hint)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        fail("P430", "the plan is not a regular file", place=str(path))
+        fail("P430", "the plan is not a regular file", place=str(path), hint=_NAME_A_LOCK)
     with os.fdopen(fd, "rb") as file:
         data = file.read(SIZE_LIMIT + 1)
     if len(data) > SIZE_LIMIT:
-        fail("P430", "the plan is too large", place=str(path), expected=f"<= {SIZE_LIMIT} bytes")
+        fail(
+            "P430",
+            "the plan is too large",
+            place=str(path),
+            expected=f"<= {SIZE_LIMIT} bytes",
+            hint=_NAME_A_LOCK,
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        fail("P430", "the plan is not UTF-8 text", place=f"{path}, byte {error.start}")
+        fail(
+            "P430",
+            "the plan is not UTF-8 text",
+            place=f"{path}, byte {error.start}",
+            hint=_NAME_A_LOCK,
+        )
 
 
 def loads(text: str, name: str) -> Plan:
@@ -164,6 +177,13 @@ def _parse(text: str, name: str) -> dict[str, Any]:
 
 
 def _refuse_other_version(raw: Mapping[str, Any], text: str, name: str) -> None:
+    if "schema" in raw and "version" not in raw:
+        fail(
+            "P434",
+            "this is a manifest or a profile, not a plan",
+            place=name,
+            hint="compile the manifest, and name the lock file that `power compile` wrote",
+        )
     version = raw.get("version")
     if type(version) is not int or version == PLAN_VERSION:
         return  # a missing or mistyped version is reported with the other fields
@@ -215,7 +235,12 @@ def _refuse_edits(plan: Plan, text: str, name: str) -> None:
     try:
         found = plan_sha256(plan.body())
     except rfc8785.CanonicalizationError as error:
-        fail("P434", f"the plan holds a value without a canonical form: {error}", place=name)
+        fail(
+            "P434",
+            f"the plan holds a value without a canonical form: {error}",
+            place=name,
+            hint=_AGAIN,
+        )
     if found != plan.lock.plan_sha256:
         fail(
             "P435",

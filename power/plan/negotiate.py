@@ -98,6 +98,8 @@ def negotiate(
             f"there is no strategy `{requested}`",
             spans=where.mode,
             expected=", ".join(("auto", *STRATEGIES)),
+            found=requested,
+            hint="choose one of these",
         )
     _require(strategy, engine, native_lacks, draft_kind, where)
     return Resolution(requested, strategy, "asked for by name")

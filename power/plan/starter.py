@@ -9,6 +9,7 @@ from pathlib import Path
 
 from power.artifact.hashing import hash_files
 from power.artifact.opened import OpenArtifact
+from power.artifact.target import check_target
 from power.manifest import starter as text
 from power.manifest.model import DraftKind
 
@@ -28,8 +29,6 @@ def starter(  # noqa: PLR0913 - the facts of one manifest
     with (bytes done, bytes in all). Raises PowerError: P2xx and P3xx an artifact
     cannot be read or is no target, P117 its path or the name cannot be written.
     """
-    from power.artifact.target import check_target  # noqa: PLC0415 - numpy, for the vocabulary
-
     with ExitStack() as stack:
         opened = [
             stack.enter_context(OpenArtifact.open(path.name, [path.parent]))

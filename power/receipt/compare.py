@@ -42,7 +42,14 @@ def against_plan(statement: Statement, data: bytes, name: str = "plan") -> list[
     try:
         plan = lock.loads(data.decode("utf-8"), name)
     except UnicodeDecodeError:
-        return [Diagnostic(code="P630", message="the signed plan is not a text", place=name)]
+        return [
+            Diagnostic(
+                code="P630",
+                message="the signed plan is not a text",
+                place=name,
+                hint="do not rely on this receipt",
+            )
+        ]
     except PowerError as error:
         return list(error.diagnostics)
     return [

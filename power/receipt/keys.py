@@ -141,9 +141,19 @@ def load_private(path: Path, passphrase: PassphraseSource | None = None) -> Priv
                 f"the passphrase does not open `{path}`",
                 hint="check the passphrase; if it is right, the file is damaged",
             )
-        fail("P603", f"`{path}` does not hold a usable key: {error}", expected=_KINDS)
+        fail(
+            "P603",
+            f"`{path}` does not hold a usable key: {error}",
+            expected=_KINDS,
+            hint="make one with `power key new`",
+        )
     if not _supported(key):
-        fail("P603", f"`{path}` holds a kind of key that Power does not sign with", expected=_KINDS)
+        fail(
+            "P603",
+            f"`{path}` holds a kind of key that Power does not sign with",
+            expected=_KINDS,
+            hint="make one with `power key new`",
+        )
     return key  # type: ignore[return-value]  # _supported narrowed it
 
 
@@ -185,7 +195,12 @@ def parse_public(pem: bytes, name: str) -> PublicKey:
             hint="`power key show KEY` prints the public half of a key",
         )
     if not _supported(key):
-        fail("P603", f"{name} is a kind of key that Power does not verify with", expected=_KINDS)
+        fail(
+            "P603",
+            f"{name} is a kind of key that Power does not verify with",
+            expected=_KINDS,
+            hint="ask the signer for the key that signed",
+        )
     return key  # type: ignore[return-value]  # _supported narrowed it
 
 

@@ -47,7 +47,11 @@ def read_private(path: Path, what: str) -> bytes:
     with os.fdopen(fd, "rb") as file:  # refuses a folder with an error of its own: checked first
         data = file.read(SECRET_BYTES + 1)
     if len(data) > SECRET_BYTES:
-        fail("P605", f"the {what} `{path}` is larger than {SECRET_BYTES} bytes")
+        fail(
+            "P605",
+            f"the {what} `{path}` is larger than {SECRET_BYTES} bytes",
+            hint="name the file itself",
+        )
     return data
 
 

@@ -170,7 +170,12 @@ def parse(envelope: dsse.Envelope, name: str) -> Statement:
     try:
         document = strict_json.loads(envelope.payload)
     except strict_json.JSONRefusedError as error:
-        fail("P625", f"the signed payload is refused: {error}", place=f"{name}: payload")
+        fail(
+            "P625",
+            f"the signed payload is refused: {error}",
+            place=f"{name}: payload",
+            hint="do not rely on this receipt: Power does not sign such a payload",
+        )
     if isinstance(document, dict):
         for field_name, expected in (
             ("_type", STATEMENT_TYPE),

@@ -52,7 +52,7 @@ def test_show_json_holds_the_plan(ready: Bench) -> None:
     assert shown["plan"]["speculation"]["spec_draft_max"] == 4
 
 
-def test_show_what_is_no_plan(bench: Bench, snapshot_of: Snapshot) -> None:
+def test_show_a_manifest(bench: Bench, snapshot_of: Snapshot) -> None:
     snapshot_of(bench("show", "manifest.toml"))
 
 

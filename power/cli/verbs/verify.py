@@ -43,7 +43,7 @@ def command(
     """Verify RECEIPT against a key of your own and whatever else you have.
 
     Trust never comes from the receipt: give --key or --trust. With --plan the
-    plan file is compared too, with --artifacts the artifacts of that plan, with
+    plan file is compared too, with --artifacts the model files below DIR, with
     --output the text, with --replay the claim of a new run.
     """
     with Verb("verify", fmt) as verb:
@@ -53,7 +53,6 @@ def command(
             key=key,
             trust=trust,
             plan=plan,
-            artifacts=artifacts,
             replay=replay,
             prompted=prompt is not None or prompt_file is not None,
         )
@@ -61,7 +60,7 @@ def command(
         from power.receipt.files import read_receipt
         from power.receipt.keys import load_public
         from power.receipt.trust import load_trust
-        from power.receipt.verify import verify_receipt
+        from power.receipt.verify import verify_artifacts, verify_receipt
 
         verified = verify_receipt(
             read_receipt(receipt),
@@ -72,32 +71,30 @@ def command(
             name=str(receipt),
         )
         verb.note(verified.warnings)
-        checked = list(verified.checked)
         claim = verified.statement.predicate.claim_sha256
         verb.data |= {
             "receipt_id": verified.receipt_id,
             "key": verified.key,
             "keyid": verified.keyid,
             "claim_sha256": claim,
-            "checked": checked,
         }
-        if plan is not None and (artifacts or replay):
+        roots = artifact_roots(artifacts)
+        if artifacts:
+            with verb.progress("hashing") as progress:
+                verified = verify_artifacts(verified, roots, progress)
+        checked = [*verified.checked]
+        if plan is not None and replay:
             from power.cli.execution import Execution
+            from power.receipt.replay import replay as run_again
 
-            execution = Execution(verb, plan, artifact_roots(artifacts))
-            if replay:
-                from power.receipt.replay import replay as run_again
-
-                text = read_prompt(options)
-                with execution.open() as (runner, header):
-                    prompt_text = chat_prompt(header, text, system) if chat else text
-                    again = run_again(verified, runner, prompt_text)
-                for note in again.notes:
-                    verb.say(f"note: {note}")
-                checked += ["artifacts", "replay"]
-            else:
-                execution.check_artifacts()
-                checked.append("artifacts")
+            text = read_prompt(options)
+            with Execution(verb, plan, roots).open() as (runner, header):
+                prompt_text = chat_prompt(header, text, system) if chat else text
+                again = run_again(verified, runner, prompt_text)
+            for note in again.notes:
+                verb.say(f"note: {note}")
+            checked.append("replay")
+        verb.data["checked"] = checked
         verb.say(f"verified: {', '.join(checked)}")
         verb.say(f"signed by {escape(verified.key)} ({verified.keyid})")
         verb.say(f"claim     {claim}")
@@ -108,14 +105,12 @@ def _check_options(
     key: Path | None,
     trust: Path | None,
     plan: Path | None,
-    artifacts: tuple[Path, ...],
     replay: bool,
     prompted: bool,
 ) -> None:
     if key is not None and trust is not None:
         fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
-    if plan is None and (artifacts or replay):
-        what = "--replay" if replay else "--artifacts"
-        fail("P704", f"`{what}` needs `--plan`", hint="give the plan that was run")
+    if replay and plan is None:
+        fail("P704", "`--replay` needs `--plan`", hint="give the plan that was run")
     if prompted and not replay:
         fail("P704", "a prompt is only used with `--replay`", hint="add `--replay`")

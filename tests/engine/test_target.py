@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from power.backends.interface import SamplingConfig
+from power.backends.llamacpp.context import Context
 from power.backends.llamacpp.target import LlamaTarget
 
 PROMPT = [1, 10, 20, 30, 40, 50]
@@ -142,3 +143,25 @@ def test_a_foreign_checkpoint_is_refused(lab: Any) -> None:
     target = fresh(lab.open())
     with pytest.raises(ValueError, match="checkpoint"):
         target.restore(None)
+
+
+def test_every_pass_of_a_fixed_shape_has_its_rows(
+    lab: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefill apart, whatever is proposed, replayed or left of the context."""
+    engine = lab.open("draft-model", rows=8, context=60)
+    passes: list[tuple[int, int]] = []
+    decode = Context.decode
+
+    def spy(self: Context, tokens: list[int], position: int, outputs: int) -> Bits:
+        passes.append((len(tokens), outputs))
+        return decode(self, tokens, position, outputs)
+
+    monkeypatch.setattr(Context, "decode", spy)
+    for control in (True, False):
+        outcome = lab.run(engine, PROMPT, context=60, control=control)
+        assert outcome.counters.rounds > 5
+        of_target = [rows for rows, outputs in passes if outputs > 1]
+        assert of_target == [8] * outcome.counters.rounds
+        assert all(outputs in {0, 1, rows} for rows, outputs in passes)
+        passes.clear()

@@ -115,10 +115,11 @@ class Context:
         return self._view
 
     def trim(self, cells: int) -> bool:
-        """Forget every position from `cells` on; whether the library really did."""
-        lib = native()
-        done = bool(lib.llama_memory_seq_rm(self._memory, _SEQUENCE, cells, -1))
-        return done and self.filled() <= cells
+        """Forget every position from `cells` on; the library's word for it.
+
+        Its word is not enough: ask `filled` what is really there.
+        """
+        return bool(native().llama_memory_seq_rm(self._memory, _SEQUENCE, cells, -1))
 
     def filled(self) -> int:
         """Positions in memory, counted by the library."""

@@ -13,10 +13,9 @@ from power.backends.llamacpp.context import Context, Row
 
 @dataclass(frozen=True, slots=True)
 class DraftCheckpoint:
-    """How many tokens are known, and how many of them are in the draft's memory."""
+    """How many tokens were known; any prefix of them may be in the draft's memory."""
 
     tokens: int
-    cells: int
 
 
 class DraftModel:
@@ -52,11 +51,14 @@ class DraftModel:
 
     def checkpoint(self) -> DraftCheckpoint:
         """The committed state."""
-        return DraftCheckpoint(len(self._tokens), self._cells)
+        return DraftCheckpoint(len(self._tokens))
 
     def propose(self, limit: int) -> list[int]:
         """At most `limit` tokens, each the draft's most probable one after those before."""
         self._proposal = []
+        # What follows a proposal that nobody committed goes; the anchor is always evaluated anew.
+        self._cells = min(self._cells, len(self._tokens) - 1)
+        self._trim()
         row = self._evaluate_known(len(self._tokens))
         while (token := self._choose(row)) is not None:
             self._proposal.append(token)
@@ -71,7 +73,6 @@ class DraftModel:
         evaluated = max(0, len(self._proposal) - 1)  # the last proposed token never is
         self._cells += min(accepted, evaluated)
         self._tokens.extend(emitted)
-        self._cells = min(self._cells, len(self._tokens) - 1)  # the anchor is evaluated anew
         self._proposal = []
         self._trim()
 
@@ -81,7 +82,7 @@ class DraftModel:
             msg = f"no checkpoint of this draft: {checkpoint!r}"
             raise ValueError(msg)
         del self._tokens[checkpoint.tokens :]
-        self._cells = min(self._cells, checkpoint.cells)
+        self._cells = min(self._cells, checkpoint.tokens)
         self._proposal = []
         self._trim()
 

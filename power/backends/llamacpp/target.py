@@ -86,9 +86,7 @@ class LlamaTarget:
             msg = f"keep {keep} rows of a pass of {len(self._pass)}"
             raise ValueError(msg)
         end = self.position + keep
-        if self._context.filled() > end and not self._context.trim(end):
-            return False
-        if self._context.filled() != end:
+        if not self._trimmed_to(end):
             return False
         self._history.extend(self._pass[:keep])
         self._pass = ()
@@ -111,11 +109,14 @@ class LlamaTarget:
         self._pass = ()
         end = checkpoint.position
         del self._history[end:]
-        if self._context.filled() == end:
-            return
-        if self._context.trim(end) and self._context.filled() == end:
-            return
-        self._rebuild()
+        if not self._trimmed_to(end):
+            self._rebuild()
+
+    def _trimmed_to(self, end: int) -> bool:
+        """Whether the memory holds `end` cells, after a trim where it held more."""
+        if self._context.filled() <= end:
+            return self._context.filled() == end
+        return self._context.trim(end) and self._context.filled() == end
 
     def _rebuild(self) -> None:
         tokens, self._history = self._history, []

@@ -33,6 +33,8 @@ LOG_BYTES = 64 * 1024
 WORKER = python_module("power.runner.worker")
 
 _READ = 1 << 16
+_READS = 16  # of the pipe at a time
+_LONGEST_S = 1e6  # what select() takes, and more than anybody waits
 _EXIT_S = 2.0  # between the end of the socket and the end of the process
 
 
@@ -58,6 +60,7 @@ class WorkerProcess:
         self._frames = FrameBuffer()
         self._log = bytearray()
         self._ended = False  # the socket has
+        self._woken = False
         self._selector = selectors.DefaultSelector()
         self._socket, theirs = socket.socketpair()
         self._wake_in, self._wake_out = socket.socketpair()
@@ -111,7 +114,7 @@ class WorkerProcess:
             data = memoryview(encode(message))
         except FrameError as error:
             fail("P515", f"the request is too large: {error}", hint="shorten the prompt")
-        deadline = time.monotonic() + self._limit_s
+        deadline = time.monotonic() + min(self._limit_s, _LONGEST_S)
         with selectors.DefaultSelector() as ready:
             ready.register(self._socket, selectors.EVENT_WRITE)
             while data:
@@ -131,31 +134,26 @@ class WorkerProcess:
         until: a time of `time.monotonic`; past it TimeoutError is raised.
         Signs of life are taken in here and not returned.
         """
-        deadline = time.monotonic() + self._limit_s * self._calls
+        deadline = time.monotonic() + self._silence_s
         while True:
             message = self._next_frame()
             if isinstance(message, Alive):
                 self._calls = max(1, message.calls)
-                deadline = time.monotonic() + self._limit_s * self._calls
+                deadline = time.monotonic() + self._silence_s
                 continue
             if message is not None:
                 self._calls = 1
                 return message
             if self._ended:
                 self._fail_ended()
-            nearest = deadline if until is None else min(deadline, until)
-            events = self._selector.select(max(0.0, nearest - time.monotonic()))
-            if not events:
-                if until is not None and until <= deadline:
-                    raise TimeoutError
+            now = time.monotonic()
+            if now >= deadline:  # whatever it wrote meanwhile, no frame came
                 self._fail_silent()
-            ready = {key.fileobj for key, _ in events}
-            if self._output in ready:
-                self._drain()
-            if self._socket in ready:
-                self._read_socket()
-            if self._wake_in in ready:
-                self._wake_in.recv(_READ)
+            if until is not None and now >= until:
+                raise TimeoutError
+            self._pump(deadline if until is None else min(deadline, until))
+            if self._woken:
+                self._woken = False
                 return None
 
     def close(self) -> None:
@@ -164,17 +162,8 @@ class WorkerProcess:
             with contextlib.suppress(OSError):
                 self._socket.send(encode(Close()))
             deadline = time.monotonic() + CLOSE_GRACE_S
-            while not self._ended:
-                events = self._selector.select(max(0.0, deadline - time.monotonic()))
-                if not events:
-                    break
-                ready = {key.fileobj for key, _ in events}
-                if self._output in ready:
-                    self._drain()
-                if self._socket in ready:
-                    self._read_socket()
-                if self._wake_in in ready:
-                    self._wake_in.recv(_READ)
+            while not self._ended and time.monotonic() < deadline:
+                self._pump(deadline)
             if self._ended:
                 self._wait(_EXIT_S)
         self.kill()
@@ -203,6 +192,23 @@ class WorkerProcess:
         except FrameError as error:
             self.fail_protocol(str(error))
 
+    @property
+    def _silence_s(self) -> float:
+        """How long the next frame may take."""
+        return min(self._limit_s * self._calls, _LONGEST_S)
+
+    def _pump(self, until: float) -> None:
+        """Wait for something to come before `until` and take it in."""
+        events = self._selector.select(max(0.0, until - time.monotonic()))
+        ready = {key.fileobj for key, _ in events}
+        if self._output in ready:
+            self._drain()
+        if self._socket in ready:
+            self._read_socket()
+        if self._wake_in in ready:
+            self._wake_in.recv(_READ)
+            self._woken = True
+
     def _read_socket(self) -> None:
         try:
             data = self._socket.recv(_READ)
@@ -218,7 +224,7 @@ class WorkerProcess:
 
     def _drain(self) -> None:
         """Keep the end of what the worker wrote, so that it never blocks on the pipe."""
-        while True:
+        for _ in range(_READS):  # a worker that never stops must not keep us here
             try:
                 data = os.read(self._output, _READ)
             except BlockingIOError:
@@ -247,7 +253,7 @@ class WorkerProcess:
             (
                 Diagnostic(
                     "P503",
-                    f"the engine's worker was silent for {self._limit_s * self._calls:g} s "
+                    f"the engine's worker was silent for {self._silence_s:g} s "
                     f"while {self.doing}, and was ended",
                     found=excerpt(self.log),
                     hint=f"on a slow host give it more time: `{TIMEOUT_VARIABLE}=SECONDS`",

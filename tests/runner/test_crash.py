@@ -18,7 +18,7 @@ from power.backends.interface import EngineIdentity, SamplingConfig
 from power.diagnostics import Diagnostic, ExitCode, PowerError
 from power.runner import crash
 from power.runner.process import LOG_BYTES, WorkerProcess
-from power.runner.protocol import Emit, Ready, Run, encode
+from power.runner.protocol import Alive, Emit, Ready, Run, encode
 from power.runner.types import Request
 from tests.runner.conftest import MakePlan, MakeRunner
 
@@ -188,7 +188,7 @@ def test_a_worker_dies_with_a_killed_parent() -> None:
     """Even inside a call that never returns."""
     program = """
 import signal, sys
-from power.runner.protocol import Emit, Ready, Run, encode
+from power.runner.protocol import Alive, Emit, Ready, Run, encode
 from power.runner.process import WorkerProcess
 code = "import os, signal, sys; from power.runner.confine import confine; "
 code += "confine(int(sys.argv[2])); os.write(int(sys.argv[1]), bytes(4)); signal.pause()"
@@ -238,6 +238,24 @@ def test_a_worker_that_takes_nothing_in_is_ended() -> None:
     with pytest.raises(PowerError) as caught:
         worker.send(Run(1, "x" * (1 << 24), False, SamplingConfig(), False, 1, (), 0))
     assert the_one(caught.value).code == "P503"
+
+
+def test_noise_is_no_sign_of_life() -> None:
+    noise = "import os\nwhile True: os.write(1, b'noise ' * 10_000)"
+    worker = WorkerProcess((), 0.3, (sys.executable, "-c", noise))
+    with pytest.raises(PowerError) as caught:
+        worker.receive()
+    assert the_one(caught.value).code == "P503"
+    assert len(worker.log) <= LOG_BYTES
+
+
+@pytest.mark.parametrize("limit_s", [0.3, 1e300])
+def test_a_worker_cannot_ask_for_time_without_end(limit_s: float) -> None:
+    data = encode(Alive(calls=1 << 62)) + encode(Emit("a"))
+    program = f"import os, signal, sys; os.write(int(sys.argv[1]), {data!r}); signal.pause()"
+    worker = WorkerProcess((), limit_s, (sys.executable, "-c", program))
+    assert worker.receive() == Emit("a")
+    worker.kill()
 
 
 def test_a_request_that_no_frame_holds(make_runner: MakeRunner) -> None:

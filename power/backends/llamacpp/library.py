@@ -71,6 +71,11 @@ def native() -> Any:
     """
     # An abort would start gdb to print a backtrace: seconds, and a second process.
     os.environ["GGML_NO_BACKTRACE"] = "1"
+    # Threads meet some 500 times a token. GNU OpenMP lets the first one spin for
+    # milliseconds, also when the other waits for the very core it spins on: beside one
+    # busy process a token then takes 20 times as long. This many spins (some 50 us)
+    # cover what the threads differ by on a quiet machine.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
     import llama_cpp.llama_cpp as lib  # noqa: PLC0415 - loads libllama
 

@@ -105,6 +105,32 @@ def test_what_a_template_must_not_do_is_a_fault(case: str) -> None:
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("templates", "fault"),
+    [
+        ({KEY: "{{ raise_exception('no') }}"}, ("raised", KEY, "no", None)),
+        ({KEY: "\n{% nothing %}"}, ("syntax", KEY, "unknown tag", 2)),
+        ({KEY: "ok", f"{KEY}.x": "{{ a.__b__ }}"}, ("unsafe", f"{KEY}.x", "`__b__`", 1)),
+    ],
+)
+def test_a_fault_names_its_template(
+    templates: dict[str, str], fault: tuple[str, str, str, int | None]
+) -> None:
+    found = answer({"key": KEY, "templates": templates, "variables": {}})
+    kind, key, words, line = fault
+    assert (found["fault"], found["key"], found["line"]) == (kind, key, line)
+    assert words in found["message"]
+
+
+def test_memory_that_runs_out_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("power.runner.template_process.check_template", exhausted)
+    found = answer({"key": KEY, "templates": {KEY: "a"}, "variables": {}})
+    assert (found["fault"], found["key"]) == ("memory", KEY)
+
+
 def test_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("power.runner.template_process.TEMPLATE_TEXT", 100)
     template = make_environment().from_string("{% for i in range(99) %}{{ 'é' }}{% endfor %}")

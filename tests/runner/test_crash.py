@@ -344,6 +344,13 @@ class TestMessages:
         assert "the kernel ended it for lack of memory" in sure.message
         assert "most often" in unsure.message
 
+    def test_the_kernel_says_how_often_it_killed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        count = crash.oom_kills()
+        assert count is not None
+        assert count >= 0
+        monkeypatch.setattr(sys, "platform", "darwin")
+        assert crash.oom_kills() is None
+
     def test_an_unknown_signal_has_a_number(self) -> None:
         assert "signal 63" in crash.explain_end(-63, "it ran", b"", None).message
 

@@ -10,7 +10,7 @@ from importlib import import_module
 import click
 
 from power import __version__
-from power.cli.console import wants_color, write_json, write_stderr
+from power.cli.console import open_standard_streams, wants_color, write_json, write_stderr
 from power.diagnostics import Diagnostic, ExitCode, as_text
 
 # verb -> (module, one line for `power --help`)
@@ -71,6 +71,7 @@ def app() -> None:
 
 def run() -> None:
     """Run the command line; usage errors become diagnostics, and nothing a traceback."""
+    open_standard_streams()
     try:
         app.main(prog_name="power", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

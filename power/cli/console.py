@@ -21,6 +21,21 @@ from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_js
 Report = Callable[[int, int], None]  # done, total
 
 
+def open_standard_streams() -> None:
+    """Put /dev/null where the caller closed stdin, stdout or stderr (`2>&-`).
+
+    Else the next file that is opened would take the number, and be written to.
+    """
+    streams = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+    for number, (name, mode) in enumerate(streams):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            os.set_inheritable(null, True)  # noqa: FBT003 - its only argument
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def wants_color() -> bool:
     """Colour on stderr: on a terminal, unless NO_COLOR or TERM=dumb says no."""
     return (

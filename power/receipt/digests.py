@@ -7,14 +7,23 @@ ever being that of another.
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import rfc8785
 
-TOKEN_IDS_DOMAIN = b"power-token-ids-v1\0"
+from power.runner.digests import TOKEN_IDS_DOMAIN, token_ids_sha256
+
+__all__ = [
+    "TOKEN_IDS_DOMAIN",
+    "decimal",
+    "document_sha256",
+    "sha256",
+    "stop_sha256",
+    "token_ids_sha256",
+]
+
 STOP_DOMAIN = b"power-stop-v1\0"
 SAMPLING_DOMAIN = b"power-sampling-v1\0"
 CLAIM_DOMAIN = b"power-claim-v1\0"
@@ -23,11 +32,6 @@ CLAIM_DOMAIN = b"power-claim-v1\0"
 def sha256(data: bytes) -> str:
     """SHA-256 of `data` as hex."""
     return hashlib.sha256(data).hexdigest()
-
-
-def token_ids_sha256(ids: Sequence[int]) -> str:
-    """SHA-256 over the domain and each id (0 to 2^32 - 1) as four bytes, little end first."""
-    return sha256(TOKEN_IDS_DOMAIN + struct.pack(f"<{len(ids)}I", *ids))
 
 
 def document_sha256(domain: bytes, document: Any) -> str:

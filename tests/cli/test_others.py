@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,3 +154,21 @@ def test_doctor_lists_what_the_engine_executes(bench: Bench) -> None:
 def test_completion_offers_verbs(bench: Bench) -> None:
     env = {"_POWER_COMPLETE": "bash_complete", "COMP_WORDS": "power co", "COMP_CWORD": "1"}
     assert b"compile" in bench(env=env).stdout
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_a_closed_standard_stream_is_no_crash(ready: Bench, closed: str) -> None:
+    """The next file that is opened must not become standard output."""
+    before = (ready.folder / "plan.lock").read_bytes()
+    script = f'exec "{sys.executable}" -m power run plan.lock --prompt one {closed}'
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=ready.folder,
+        env=ready.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert len(ready.receipts) == 1
+    assert (ready.folder / "plan.lock").read_bytes() == before

@@ -40,10 +40,10 @@ class Prompt:
         return engine.tokenize(turn, special=True)
 
 
-def prompts(limit: int | None = None) -> list[Prompt]:
-    """The prompt set, or its first `limit`."""
+def prompts() -> list[Prompt]:
+    """The prompt set."""
     lines = PROMPTS.read_text("utf-8").splitlines()
-    return [Prompt(**json.loads(line)) for line in lines][:limit]
+    return [Prompt(**json.loads(line)) for line in lines]
 
 
 @contextmanager

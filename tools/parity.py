@@ -1,7 +1,7 @@
 """Show that speculative runs emit the tokens of plain decoding, on real models.
 
-    python -m tools.parity smollm2 [--prompts N] [--tokens 128]
-    python -m tools.parity qwen [--prompts N] [--tokens 128]
+    python -m tools.parity smollm2 [--first N] [--prompts N] [--tokens 128]
+    python -m tools.parity qwen [--first N] [--prompts N] [--tokens 128]
 
 smollm2  SmolLM2-135M at its natural shape, flash attention on: prompt lookup and a Q4_0
          requantisation of the model itself as draft must emit the ids of plain one-row
@@ -171,7 +171,8 @@ def _margin(line: Line, at: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case", choices=CASES)
-    parser.add_argument("--prompts", type=int, help="only the first N prompts of the set")
+    parser.add_argument("--first", type=int, default=0, help="prompts of the set to leave out")
+    parser.add_argument("--prompts", type=int, help="prompts to run from there on (all)")
     parser.add_argument("--tokens", type=int, default=128, help="most tokens a prompt (128)")
     parser.add_argument("--threads", type=int, help="of the engine (physical cores)")
     options = parser.parse_args()
@@ -179,7 +180,8 @@ def main() -> None:
     for name in filter(None, (case.target, case.draft)):
         if not (ARTIFACTS / name).is_file():
             sys.exit(f"{Path(ARTIFACTS) / name} is not there; fetch it with tools/fetch_models.py")
-    lines = [Line(prompt) for prompt in prompts(options.prompts)]
+    end = None if options.prompts is None else options.first + options.prompts
+    lines = [Line(prompt) for prompt in prompts()[options.first : end]]
     measure(case, lines, options.tokens, options.threads)
     sys.exit(0 if report(case, lines) else 1)
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from power.diagnostics import fail
 from power.plan.consequences import Class, consequence
-from power.plan.diff_render import render_json, render_markdown, render_text
 from power.plan.documents import Document, load_document, parse_document
 
 __all__ = [
@@ -23,9 +22,6 @@ __all__ = [
     "diff",
     "load_document",
     "parse_document",
-    "render_json",
-    "render_markdown",
-    "render_text",
 ]
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from power.diagnostics import escape
 from power.manifest.model import Settings
 from power.manifest.templates import render
 from power.plan.consequences import Class
-
-if TYPE_CHECKING:
-    from power.plan.diff import Diff
+from power.plan.diff import Diff
 
 _LONGEST = 100  # characters of a value; a digest has 64
 UNCHANGED = "no change in meaning"

@@ -18,8 +18,7 @@ STANDS_ON = {
     "backends": {"speculation"},
     "runner": {"plan", "backends"},
     "receipt": {"plan", "runner"},
-    "evidence": {"runner", "receipt"},
-    "cli": {"evidence"},
+    "cli": {"receipt"},
 }
 LINES = 500
 HEAVY = {"numpy", "pydantic", "llama_cpp"}

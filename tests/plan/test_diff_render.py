@@ -11,17 +11,8 @@ from hypothesis import strategies as st
 
 from power.manifest.templates import markdown_code
 from power.plan.consequences import Class
-from power.plan.diff import (
-    Change,
-    Diff,
-    Document,
-    diff,
-    parse_document,
-    render_json,
-    render_markdown,
-    render_text,
-)
-from power.plan.diff_render import shown
+from power.plan.diff import Change, Diff, Document, diff, parse_document
+from power.plan.diff_render import render_json, render_markdown, render_text, shown
 
 OLD = """\
 schema = 1

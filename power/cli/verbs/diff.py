@@ -20,7 +20,8 @@ def command(old: str, new: str, fmt: str, exit_code: bool) -> None:
     Each is a path, or REV:path for a file as it is in a commit.
     """
     with Verb("diff", fmt) as verb:
-        from power.plan.diff import diff, load_document, render_json, render_markdown, render_text
+        from power.plan.diff import diff, load_document
+        from power.plan.diff_render import render_json, render_markdown, render_text
 
         found = diff(load_document(old), load_document(new))
         verb.data |= render_json(found)

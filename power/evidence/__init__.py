@@ -1,1 +1,0 @@
-"""Benchmarks and reports over plans and receipts."""

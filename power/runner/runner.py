@@ -220,11 +220,11 @@ class Runner:
                 case Progress(fraction=fraction):
                     if self._progress is not None:
                         self._progress(fraction)
-                case Ready() as ready:
+                case Ready() as ready if not self._cancelled:
                     break
                 case Refused(diagnostics=diagnostics):
                     raise PowerError(diagnostics)
-                case None:
+                case Ready() | None:  # cancelled; the worker may have been ready just before
                     raise KeyboardInterrupt
                 case other:
                     worker.fail_protocol(f"`{other.type}` instead of `ready`")

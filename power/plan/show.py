@@ -71,13 +71,12 @@ def _artifact(name: str, artifact: Target | Draft) -> Iterator[Line]:
     tokenizer = " ".join(t for t in (header.tokenizer_model, header.pre_tokenizer) if t)
     digest = _short(header.vocabulary_sha256)
     yield "", f"{header.vocabulary:,} tokens ({escape(tokenizer)})  vocabulary {digest}"
-    origin = [
-        escape(text)
-        for text in (artifact.source, artifact.revision, artifact.license)
-        if text is not None
-    ]
-    if origin:
-        yield "", "from " + ", ".join(origin)
+    origin = [text for text in (artifact.source, artifact.revision) if text is not None]
+    words = [f"from {escape(', '.join(origin))}"] if origin else []
+    if artifact.license is not None:
+        words.append(f"license {escape(artifact.license)}")
+    if words:
+        yield "", "; ".join(words)
 
 
 def _speculation(plan: Plan) -> Iterator[Line]:

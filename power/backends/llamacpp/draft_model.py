@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from power.backends.llamacpp.context import Context, Row
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
+from power.diagnostics import fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,29 @@ class DraftModel:
         if self._p_min > 0 and 1.0 / float(np.exp(logits - top).sum()) < self._p_min:
             return None
         return token
+
+
+def open_draft_model(host: Host) -> MakeDrafting:
+    """The strategy `draft-model`: a context on the plan's draft.
+
+    Raises PowerError P529 without a draft, P528 when its vocabulary has another size.
+    """
+    draft, config = host.draft, host.config
+    if draft is None:
+        fail(
+            "P529",
+            f"the strategy `{config.strategy}` was opened without its draft",
+            hint="declare the draft in the manifest's `[draft]` and compile the plan again",
+        )
+    if draft.vocabulary_size != host.model.vocabulary_size:
+        fail(
+            "P528",
+            "the draft has another vocabulary than the target",
+            expected=f"{host.model.vocabulary_size} tokens",
+            found=f"{draft.vocabulary_size} tokens",
+            hint="choose a draft made for this target",
+        )
+    context = host.context(draft, draft_shape(config))
+    return lambda: Drafting(
+        DraftModel(context, max_width=config.draft_max, p_min=config.draft_p_min)
+    )

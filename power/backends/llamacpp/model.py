@@ -22,7 +22,8 @@ class Model:
     fds: the GGUF's shards in order, as open descriptors; they may be closed
     after the constructor. Every tensor is validated: a NaN, an infinity or a
     broken block refuses the file. progress gets 0.0 to 1.0; an exception it
-    raises stops the loading and comes out of the constructor.
+    raises stops the loading and comes out of the constructor. load_mtp: load the
+    blocks of the model's own draft (multi-token prediction) too.
     Raises EngineError, kind `load` or `memory`.
     """
 
@@ -33,6 +34,7 @@ class Model:
         what: str,
         gpu_layers: int | Literal["all"] = "all",
         main_gpu: int = 0,
+        load_mtp: bool = False,
         load_mode: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
@@ -43,6 +45,7 @@ class Model:
         if lib.llama_supports_gpu_offload():
             params.split_mode = _SPLIT_NONE  # the whole model on main_gpu, as the plan says
         params.load_mode = safe_load_mode(fds) if load_mode is None else load_mode
+        params.load_mtp = load_mtp
         params.check_tensors = True
         params.use_extra_bufts = extra_buffers_are_safe()
         watcher = _Progress(progress)
@@ -56,6 +59,10 @@ class Model:
             raise _refusal(what)
         self.vocab: Any = lib.llama_model_get_vocab(self._handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
+        self.width: int = lib.llama_model_n_embd(self._handle)
+        # The count is the file's: it says the same when the blocks were not loaded. The library
+        # evaluates a single one.
+        self.has_mtp: bool = load_mtp and lib.llama_model_n_layer_nextn(self._handle) == 1
         self.recurrent: bool = bool(
             lib.llama_model_is_recurrent(self._handle) or lib.llama_model_is_hybrid(self._handle)
         )

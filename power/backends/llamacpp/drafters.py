@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from power.backends.llamacpp.draft_model import open_draft_model
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, Open
+from power.backends.llamacpp.mtp import open_mtp
 from power.backends.lookup import NgramContext, PromptLookup
 from power.backends.none import NoProposer
 
@@ -27,6 +28,7 @@ DRAFTERS: Mapping[str, Open] = {
     "prompt-lookup": _open_prompt_lookup,
     "ngram-context": _open_ngram_context,
     "draft-model": open_draft_model,
+    "mtp": open_mtp,
 }
 """Strategy -> what opens it. `capabilities.NEEDS` says which of them a build can run."""
 

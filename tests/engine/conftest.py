@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from power.backends.interface import Engine, EngineConfig, SamplingConfig
+from power.backends.interface import Engine, EngineConfig, SamplingConfig, Session
 from power.backends.llamacpp import BACKEND
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
 from power.speculation.scheduler import generate
+from tools.build_drafts import qwen35
 
 _TOOL = Path(__file__).parents[2] / "tools" / "build_fixtures.py"
 
@@ -50,7 +51,8 @@ def models(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, tuple[Path, ...]]:
     """Fixture model by name: its file, or its shards in order."""
-    return build_fixtures(tmp_path_factory.mktemp("gguf"))
+    folder = tmp_path_factory.mktemp("gguf")
+    return {**build_fixtures(folder), **qwen35.build(folder)}
 
 
 @dataclass
@@ -94,6 +96,9 @@ class Lab:
         prompt: Sequence[int],
         *,
         k: int = 7,
+        snapshots: int | None = None,
+        adaptive: bool = False,
+        session: Session | None = None,
         max_tokens: int = 100,
         context: int = 512,
         control: bool = False,
@@ -101,9 +106,17 @@ class Lab:
         stop: Sequence[bytes] = (),
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Outcome:
-        """One whole request through the scheduler."""
-        settings = Settings(draft_max=k, draft_min=0, window=k, snapshots=k, context=context)
-        session = engine.session(sampling or SamplingConfig(), control=control)
+        """One whole request through the scheduler; S is K unless `snapshots` says otherwise."""
+        window = k if snapshots is None else snapshots
+        settings = Settings(
+            draft_max=k,
+            draft_min=0,
+            window=window,
+            snapshots=window,
+            context=context,
+            adaptive=adaptive,
+        )
+        session = session or engine.session(sampling or SamplingConfig(), control=control)
         return generate(
             prompt=prompt,
             target=session.target,

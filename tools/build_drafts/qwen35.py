@@ -24,7 +24,7 @@ HEADS, KV_HEADS, HEAD = 4, 2, 16
 INNER = 64
 CONV, STATE, GROUPS, RANK = 4, 32, 2, 4
 SECTIONS = (3, 3, 2, 0)  # pairs of a head that turn with each coordinate of a position
-RIGHT, WRONG = 0.8, 1.0  # the two votes: right twice beats wrong once
+RIGHT, WRONG = 0.8, 0.85  # the two votes: right twice beats wrong once
 ASTRAY = (3, 5)  # steps too far that either vote alone prefers
 
 
@@ -39,10 +39,10 @@ class Qwen35Target:
 
     name: str
     walk: Walk
-    push: float = 0.10
-    swaps: int = 16
+    push: float = 0.07
+    swaps: int = 40
     prediction: bool = True
-    draft_push: float = 0.10
+    draft_push: float = 0.5
 
     def write(self, folder: Path) -> Path:
         """Write the file below `folder`."""
@@ -136,7 +136,7 @@ class _Blocks:
 
 RECIPES = (
     Qwen35Target("qwen35", Walk()),
-    Qwen35Target("qwen35-wide", Walk(vocabulary=9216)),
+    Qwen35Target("qwen35-wide", Walk(vocabulary=9216), push=0.05, swaps=800),
     Qwen35Target("qwen35-no-mtp", Walk(), prediction=False),
 )
 """`qwen35-wide`: enough tokens for a reduced head of 8,192 rows."""

@@ -111,15 +111,9 @@ class DraftModel:
 def open_draft_model(host: Host) -> MakeDrafting:
     """The strategy `draft-model`: a context on the plan's draft.
 
-    Raises PowerError P529 without a draft, P528 when its vocabulary has another size.
+    Raises PowerError P528 when its vocabulary has another size than the target's.
     """
-    draft, config = host.draft, host.config
-    if draft is None:
-        fail(
-            "P529",
-            f"the strategy `{config.strategy}` was opened without its draft",
-            hint="declare the draft in the manifest's `[draft]` and compile the plan again",
-        )
+    draft, config = host.external(), host.config
     if draft.vocabulary_size != host.model.vocabulary_size:
         fail(
             "P528",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from power.backends.llamacpp.draft_model import open_draft_model
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, Open
@@ -23,14 +24,24 @@ def _open_ngram_context(host: Host) -> MakeDrafting:
     return lambda: Drafting(NgramContext(max_width=host.config.draft_max))
 
 
-DRAFTERS: Mapping[str, Open] = {
-    "off": _open_none,
-    "prompt-lookup": _open_prompt_lookup,
-    "ngram-context": _open_ngram_context,
-    "draft-model": open_draft_model,
-    "mtp": open_mtp,
-}
-"""Strategy -> what opens it. `capabilities.NEEDS` says which of them a build can run."""
+@dataclass(frozen=True, slots=True)
+class Drafter:
+    """How a strategy is opened, and where its draft comes from.
 
-NATIVE_HEADS = frozenset({"mtp"})
-"""Strategies whose draft is a part of the target's own file."""
+    external: from the plan's own draft files. native: from a block of the
+    target's file, which is loaded for nothing else. Neither: from the text.
+    """
+
+    open: Open
+    external: bool = False
+    native: bool = False
+
+
+DRAFTERS: Mapping[str, Drafter] = {
+    "off": Drafter(_open_none),
+    "prompt-lookup": Drafter(_open_prompt_lookup),
+    "ngram-context": Drafter(_open_ngram_context),
+    "draft-model": Drafter(open_draft_model, external=True),
+    "mtp": Drafter(open_mtp, native=True),
+}
+"""Strategy -> its drafter. `capabilities.NEEDS` says which of them a build can run."""

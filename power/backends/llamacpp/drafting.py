@@ -52,6 +52,13 @@ class Host:
     draft: Model | None
     own: Callable[[Context], Context]
 
+    def external(self) -> Model:
+        """The weights of the plan's draft; the strategy has to be one that is opened with them."""
+        if self.draft is None:
+            msg = f"`{self.config.strategy}` has no draft of its own"
+            raise RuntimeError(msg)
+        return self.draft
+
     def context(self, model: Model, shape: ContextConfig) -> Context:
         """A context of `model` that is closed with the engine."""
         return self.own(Context(model, shape))

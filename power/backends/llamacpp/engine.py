@@ -19,7 +19,7 @@ from power.backends.interface import (
     Vocabulary,
 )
 from power.backends.llamacpp.context import Context, ContextConfig, default_threads
-from power.backends.llamacpp.drafters import DRAFTERS, NATIVE_HEADS
+from power.backends.llamacpp.drafters import DRAFTERS
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, rounded
 from power.backends.llamacpp.identity import read_identity
 from power.backends.llamacpp.library import disable_cuda_graphs, native
@@ -95,6 +95,15 @@ def open_engine(
     """Load target and draft and make their contexts; frees everything when one fails."""
     if not config.cuda_graphs:
         disable_cuda_graphs()
+    drafter = DRAFTERS[config.strategy]
+    if bool(config.draft) != drafter.external:
+        fail(
+            "P529",
+            f"the strategy `{config.strategy}` was opened "
+            f"{'without its draft' if drafter.external else 'with a draft that it does not use'}",
+            hint="declare the manifest's `[draft]` for the strategies that use one, and compile "
+            "the plan again",
+        )
     lib = native()
     share = _Shares(config, progress)
     with ExitStack() as resources:
@@ -104,7 +113,7 @@ def open_engine(
             draft = _load(config, config.draft, "draft", share.of_draft, resources)
         context = _closing(resources, _target_context(config, target))
         host = Host(config, target, context, draft, own=lambda c: _closing(resources, c))
-        make_drafting = DRAFTERS[config.strategy](host)
+        make_drafting = drafter.open(host)
         progress(1.0)
         return LlamaEngine(
             config,
@@ -132,7 +141,7 @@ def _load(
         what=what,
         gpu_layers=config.gpu_layers,
         main_gpu=config.main_gpu,
-        load_mtp=what == "target" and config.strategy in NATIVE_HEADS,
+        load_mtp=what == "target" and DRAFTERS[config.strategy].native,
         progress=progress,
     )
     resources.callback(model.close)

@@ -20,6 +20,7 @@ from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
 from power.backends.llamacpp.reduced_head import ReducedHead, read_head
+from power.diagnostics import fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +170,17 @@ class Mtp:
 
 
 def open_mtp(host: Host) -> MakeDrafting:
-    """The strategy `mtp`: a second context on the target's weights."""
+    """The strategy `mtp`: a second context on the target's weights.
+
+    Raises PowerError P529 for a target that has not exactly one block for it.
+    """
     config, model = host.config, host.model
+    if not model.has_mtp:
+        fail(
+            "P529",
+            "the target has no block for native multi-token prediction",
+            hint="choose another `spec_mode` and compile the plan again",
+        )
     shape = replace(draft_shape(config), kind="mtp", widths=(model.width,))
     context = host.context(model, shape)
     # Of several rows, a masked context of this block gives the first one's state for the last.

@@ -13,7 +13,7 @@ from power.artifact.memory import footprint
 from power.plan.model import Draft, Plan, Target
 
 _CELL_STEP = 256  # llama.cpp rounds the cells of a context up to it
-_LOGIT = 4
+_F32 = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Memory:
 
     cache: keys and values of the target's context. state: its recurrent state.
     snapshots: the further states that it can go back to, and the saved one that a
-    replay starts from. logits: rows of one pass.
+    replay starts from. draft_head: the rows of a native head that are projected
+    outside of the engine (FR). logits: rows of one pass.
     """
 
     weights: int
@@ -31,6 +32,7 @@ class Memory:
     state: int
     snapshots: int
     draft_cache: int
+    draft_head: int
     logits: int
 
     @property
@@ -69,7 +71,8 @@ def estimate(plan: Plan, target: Header, draft: Header | None) -> Memory | None:
         state=own.state,
         snapshots=own.state * (snapshots + replays),
         draft_cache=drafted * _rounded(plan.graph.context + width + 1),
-        logits=rows * plan.target.header.vocabulary * _LOGIT,
+        draft_head=_reduced_native_head(plan),
+        logits=rows * plan.target.header.vocabulary * _F32,
     )
 
 
@@ -81,6 +84,13 @@ def _size(artifact: Target | Draft) -> int:
     if artifact.shards is None:
         return artifact.bytes
     return sum(shard.bytes for shard in artifact.shards)
+
+
+def _reduced_native_head(plan: Plan) -> int:
+    spec = plan.speculation
+    if spec.strategy != "mtp" or spec.spec_mtp_fr_vocab_size is None:
+        return 0
+    return spec.spec_mtp_fr_vocab_size * plan.target.header.width * _F32
 
 
 def _rounded(cells: int) -> int:

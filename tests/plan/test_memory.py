@@ -54,6 +54,7 @@ def test_a_recurrent_target_pays_for_its_snapshots(
         state=STATE,
         snapshots=states * STATE,
         draft_cache=1024 * CELL,
+        draft_head=0,
         logits=(k + 1) * 100 * 4,
     )
     assert found.total == 9 + 2048 * CELL + (1 + states) * STATE + (k + 1) * 400
@@ -66,6 +67,17 @@ def test_without_speculation_there_is_one_state(
     found = estimate(compile_plan(inputs), header_of(build.qwen35()), None)
     assert found is not None
     assert (found.state, found.snapshots, found.draft_cache) == (STATE, 0, 0)
+
+
+def test_the_rows_of_a_native_head_are_held_beside_it(
+    make_inputs: MakeInputs, header_of: ReadHeader
+) -> None:
+    asked = {"spec_mode": "mtp", "spec_mtp_fr_vocab_size": 8192}
+    wide = HYBRID | {"vocabulary": 49152}
+    inputs = make_inputs(speculation=asked, graph={"context": 1000}, header=wide)
+    found = estimate(compile_plan(inputs), header_of(build.qwen35()), None)
+    assert found is not None
+    assert found.draft_head == 8192 * 576 * 4
 
 
 def test_a_draft_has_weights_and_a_cache(make_inputs: MakeInputs, header_of: ReadHeader) -> None:
@@ -97,7 +109,7 @@ def test_nothing_is_said_of_an_unknown_memory(
 
 
 def test_the_line_for_a_person() -> None:
-    memory = Memory(3 << 20, 0, 1 << 19, 0, 0, 0, 1 << 18)
+    memory = Memory(3 << 20, 0, 1 << 19, 0, 0, 0, 0, 1 << 18)
     assert memory.text() == "about 3.8 MiB: weights 3.0 MiB, cache 0.5 MiB, logits 0.2 MiB"
 
 

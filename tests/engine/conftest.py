@@ -14,10 +14,11 @@ import pytest
 
 from power.backends.interface import Engine, EngineConfig, SamplingConfig, Session
 from power.backends.llamacpp import BACKEND
+from power.backends.llamacpp.drafters import DRAFTERS
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
 from power.speculation.scheduler import generate
-from tools.build_drafts import qwen35
+from tools.build_drafts import catalogue, qwen35
 
 _TOOL = Path(__file__).parents[2] / "tools" / "build_fixtures.py"
 
@@ -52,7 +53,8 @@ def models(
 ) -> Mapping[str, tuple[Path, ...]]:
     """Fixture model by name: its file, or its shards in order."""
     folder = tmp_path_factory.mktemp("gguf")
-    return {**build_fixtures(folder), **qwen35.build(folder)}
+    heads = {name: (path,) for name, path in catalogue.build(folder).items()}
+    return {**build_fixtures(folder), **qwen35.build(folder), **heads}
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Lab:
             engine = BACKEND.open(
                 EngineConfig(
                     target=of_target,
-                    draft=of_draft if strategy == "draft-model" else (),
+                    draft=of_draft if DRAFTERS[strategy].external else (),
                     strategy=strategy,
                     **settings,
                 ),

@@ -17,16 +17,19 @@ Rows = npt.NDArray[np.float32]
 class Batch:
     """Arrays for up to `capacity` rows, filled in place for every decode.
 
-    width: floats of an embedding row, 0 for a batch of tokens only.
+    width: floats of an embedding row, 0 for a batch of tokens only. axes: how
+    many coordinates the position of a row without a token has; of text, all
+    but the last are the same.
     """
 
-    def __init__(self, capacity: int, width: int = 0) -> None:
+    def __init__(self, capacity: int, width: int = 0, axes: int = 1) -> None:
         lib = native()
         self.capacity = capacity
         self.width = width
+        self._axes = axes
         self._token = np.zeros(capacity, np.int32)
         self._embedding = np.zeros((capacity if width else 0, width), np.float32)
-        self._position = np.zeros(capacity, np.int32)
+        self._position = np.zeros(capacity * axes, np.int32)
         self._output = np.zeros(capacity, np.int8)
         self._sequences = np.ones(capacity, np.int32)  # every row belongs to one sequence
         self._sequence = np.zeros(1, np.int32)  # and that is sequence 0
@@ -73,6 +76,11 @@ class Batch:
             self._embedding[:count] = embeddings
             self._raw.embd = self._embedding_pointer
         np.add(self._offsets[:count], position, out=self._position[:count])
+        if tokens is None and self._axes > 1:  # one coordinate of all rows after the other
+            self._position[count : count * self._axes] = 0
+            for axis in range(1, self._axes - 1):
+                at = axis * count
+                self._position[at : at + count] = self._position[:count]
         self._output[: count - outputs] = 0
         self._output[count - outputs : count] = 1
         self._raw.n_tokens = count

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from power.backends.llamacpp.symbols import NEXTN, exported
+from power.backends.llamacpp.symbols import (
+    LAYER_INPUTS,
+    NEXTN,
+    SELECTOR,
+    TARGET_LAYERS,
+    exported,
+)
 
-_NOT_YET = "the llamacpp adapter does not execute this draft kind yet"
-
-NEEDS: Mapping[str, tuple[str, ...] | None] = {
+NEEDS: Mapping[str, tuple[str, ...]] = {
     "off": (),
     "prompt-lookup": (),
     "ngram-context": (),
     "draft-model": (),
     "mtp": NEXTN,
-    "dflash": None,
-    "dflash2": None,
-    "dspark": None,
-    "eagle3": None,
+    "dflash": LAYER_INPUTS + TARGET_LAYERS,
+    "dflash2": LAYER_INPUTS + TARGET_LAYERS + NEXTN + SELECTOR,
+    "dspark": LAYER_INPUTS + TARGET_LAYERS + NEXTN,
+    "eagle3": LAYER_INPUTS + TARGET_LAYERS + NEXTN,
 }
-"""Strategy -> the experimental functions it needs (`symbols.SYMBOLS`), None where it is not run."""
+"""Strategy -> the experimental functions it needs (`symbols.SYMBOLS`)."""
 
 
 def capabilities(library: Path) -> dict[str, str | None]:
@@ -29,9 +33,7 @@ def capabilities(library: Path) -> dict[str, str | None]:
     return {strategy: _reason(needs, there) for strategy, needs in NEEDS.items()}
 
 
-def _reason(needs: tuple[str, ...] | None, there: frozenset[str]) -> str | None:
-    if needs is None:
-        return _NOT_YET
+def _reason(needs: tuple[str, ...], there: frozenset[str]) -> str | None:
     missing = [f"`llama_{name}`" for name in needs if name not in there]
     if missing:
         return f"this build of llama.cpp does not export {' and '.join(missing)}"

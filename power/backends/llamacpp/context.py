@@ -74,12 +74,15 @@ class Context:
         if not self._handle:
             raise _context_error(config)
         self._memory = lib.llama_get_memory(self._handle)
-        self._batches = {width: Batch(config.batch, width) for width in (0, *config.widths)}
+        self._batches = {
+            width: Batch(config.batch, width, model.position_axes) for width in (0, *config.widths)
+        }
         self._rows_max = config.rows
         self._vocabulary_size = model.vocabulary_size
         self._view: Row = np.empty((0, model.vocabulary_size), np.float32)
         self._view_address = 0
         self.recurrent = model.recurrent and config.kind == "target"
+        self._mixed = config.kind == "mtp"
         self._width = model.width
         self._evaluated = 0  # rows of the last decode
         self._droppable = 0  # of them, how many a recurrent state can forget now
@@ -134,10 +137,11 @@ class Context:
 
         The memory is not touched. Raises EngineError `decode`.
         """
-        raw = self._fill(None, 0, len(embeddings), embeddings)
+        position = self.filled()  # the encoder reads none, but they have to follow the memory's
+        raw = self._fill(None, position, len(embeddings), embeddings)
         code = native().llama_encode(self._handle, raw)
         if code != 0:
-            raise _decode_error(code, raw.n_tokens, 0)
+            raise _decode_error(code, raw.n_tokens, position)
         self._evaluated = raw.n_tokens
         native().llama_synchronize(self._handle)
 
@@ -179,6 +183,9 @@ class Context:
         self, tokens: Sequence[int] | None, position: int, outputs: int, embeddings: Rows | None
     ) -> Any:
         width = 0 if embeddings is None else embeddings.shape[-1]
+        if self._mixed and (tokens is None or embeddings is None):
+            # The library takes tokens alone, and reads whatever states it saw last.
+            raise ValueError("rows of this context are tokens and embeddings, both")
         if width not in self._batches:
             msg = f"rows of {width} floats, this context takes {sorted(self._batches)}"
             raise ValueError(msg)

@@ -10,7 +10,6 @@ import numpy as np
 from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
-from power.diagnostics import fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +108,8 @@ class DraftModel:
 
 
 def open_draft_model(host: Host) -> MakeDrafting:
-    """The strategy `draft-model`: a context on the plan's draft.
-
-    Raises PowerError P528 when its vocabulary has another size than the target's.
-    """
+    """The strategy `draft-model`: a context on the plan's draft; raises PowerError P528."""
     draft, config = host.external(), host.config
-    if draft.vocabulary_size != host.model.vocabulary_size:
-        fail(
-            "P528",
-            "the draft has another vocabulary than the target",
-            expected=f"{host.model.vocabulary_size} tokens",
-            found=f"{draft.vocabulary_size} tokens",
-            hint="choose a draft made for this target",
-        )
     context = host.context(draft, draft_shape(config))
     return lambda: Drafting(
         DraftModel(context, max_width=config.draft_max, p_min=config.draft_p_min)

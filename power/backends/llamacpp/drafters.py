@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from power.backends.llamacpp.dflash import open_dflash
+from power.backends.llamacpp.dflash2 import open_dflash2
 from power.backends.llamacpp.draft_model import open_draft_model
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, Open
+from power.backends.llamacpp.dspark import open_dspark
+from power.backends.llamacpp.eagle3 import open_eagle3
 from power.backends.llamacpp.mtp import open_mtp
 from power.backends.lookup import NgramContext, PromptLookup
 from power.backends.none import NoProposer
@@ -43,5 +47,9 @@ DRAFTERS: Mapping[str, Drafter] = {
     "ngram-context": Drafter(_open_ngram_context),
     "draft-model": Drafter(open_draft_model, external=True),
     "mtp": Drafter(open_mtp, native=True),
+    "dflash": Drafter(open_dflash, external=True),
+    "dflash2": Drafter(open_dflash2, external=True),
+    "dspark": Drafter(open_dspark, external=True),
+    "eagle3": Drafter(open_eagle3, external=True),
 }
 """Strategy -> its drafter. `capabilities.NEEDS` says which of them a build can run."""

@@ -9,6 +9,7 @@ from typing import Protocol
 from power.backends.interface import EngineConfig, Proposer
 from power.backends.llamacpp.context import Context, ContextConfig, default_threads
 from power.backends.llamacpp.model import Model
+from power.diagnostics import fail
 
 _CELL_STEP = 256  # the library rounds a context up to it by itself
 
@@ -53,10 +54,21 @@ class Host:
     own: Callable[[Context], Context]
 
     def external(self) -> Model:
-        """The weights of the plan's draft; the strategy has to be one that is opened with them."""
+        """The weights of the plan's draft; the strategy has to be one that is opened with them.
+
+        Raises PowerError P528 when its vocabulary has another size than the target's.
+        """
         if self.draft is None:
             msg = f"`{self.config.strategy}` has no draft of its own"
             raise RuntimeError(msg)
+        if self.draft.vocabulary_size != self.model.vocabulary_size:
+            fail(
+                "P528",
+                "the draft has another vocabulary than the target",
+                expected=f"{self.model.vocabulary_size} tokens",
+                found=f"{self.draft.vocabulary_size} tokens",
+                hint="choose a draft made for this target",
+            )
         return self.draft
 
     def context(self, model: Model, shape: ContextConfig) -> Context:

@@ -14,6 +14,8 @@ from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
 LOAD_READ, LOAD_MMAP = 0, 1
 
 _SPLIT_NONE = 0
+_POSITION_AXES = 4  # of rotary sections: time, height, width, and one that nobody uses
+_TEXT_BYTES = 256
 
 
 class Model:
@@ -60,12 +62,26 @@ class Model:
         self.vocab: Any = lib.llama_model_get_vocab(self._handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
         self.width: int = lib.llama_model_n_embd(self._handle)
+        rotary = lib.llama_model_rope_type(self._handle)
+        sections = rotary in {lib.LLAMA_ROPE_TYPE_MROPE, lib.LLAMA_ROPE_TYPE_IMROPE}
+        self.position_axes = _POSITION_AXES if sections else 1
         # The count is the file's: it says the same when the blocks were not loaded. The library
         # evaluates a single one.
         self.has_mtp: bool = load_mtp and lib.llama_model_n_layer_nextn(self._handle) == 1
         self.recurrent: bool = bool(
             lib.llama_model_is_recurrent(self._handle) or lib.llama_model_is_hybrid(self._handle)
         )
+
+    def text(self, key: str) -> str | None:
+        """A metadata value as the library writes it (`true`, `8`), None where the file is silent.
+
+        Cut at 255 bytes.
+        """
+        buffer = ctypes.create_string_buffer(_TEXT_BYTES)
+        size = native().llama_model_meta_val_str(
+            self.handle, key.encode(), buffer, ctypes.sizeof(buffer)
+        )
+        return buffer.value.decode("utf-8", "replace") if size >= 0 else None
 
     @property
     def handle(self) -> Any:

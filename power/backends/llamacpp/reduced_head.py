@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import gguf
 import numpy as np
-from gguf.quants import dequantize
 
 from power.backends.errors import EngineError
 from power.backends.llamacpp.context import Row
+from power.backends.llamacpp.tensor_file import Tensor, find_tensors
 
 _HEADS = ("output.weight", "token_embd.weight")  # a model without the first shares the second
 _OWN_HEAD = ".nextn.shared_head_head.weight"
@@ -34,7 +33,9 @@ class ReducedHead:
 
     def project(self, hidden: Row) -> Row:
         """Logits float32 [rows] of one normalised hidden row, float32 [width]."""
-        logits: Row = np.dot(self._weights, hidden)
+        # Not `@`: numpy's BLAS would start threads that spin beside the engine's own, and a
+        # matrix read once is bound by memory anyway.
+        logits: Row = np.einsum("ij,j->i", self._weights, hidden)
         return logits
 
 
@@ -44,15 +45,11 @@ def read_head(fds: Sequence[int], rows: int) -> ReducedHead:
     fds: the model's shards, open. Reads no other tensor. Raises EngineError
     `load` where the file has no such head.
     """
-    found: dict[str, gguf.ReaderTensor] = {}
+    found: dict[str, Tensor] = {}
     for fd in fds:
-        for tensor in gguf.GGUFReader(f"/proc/self/fd/{fd}").tensors:
-            if tensor.name in _HEADS or tensor.name.endswith(_OWN_HEAD):
-                found[tensor.name] = tensor
+        found |= find_tensors(fd, lambda name: name in _HEADS or name.endswith(_OWN_HEAD))
     own = [name for name in found if name.endswith(_OWN_HEAD)]
     for name in (*own, *_HEADS):
-        if name in found and len(found[name].data) >= rows:
-            tensor = found[name]
-            weights = dequantize(tensor.data[:rows], tensor.tensor_type)
-            return ReducedHead(np.ascontiguousarray(weights, np.float32))
+        if name in found and found[name].shape[0] >= rows:
+            return ReducedHead(found[name].first_rows(rows))
     raise EngineError("load", f"the model has no output head of {rows} rows")

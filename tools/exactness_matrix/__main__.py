@@ -30,7 +30,12 @@ SMALLER = LlamaTarget("smaller", SMALL, push=0.2, swaps=0)
 
 HYBRID = Qwen35Target("qwen35", SMALL)
 DRAFTS = tuple(recipe.name for recipe in (*BLOCK_DRAFTS, *EAGLE_DRAFTS))
-MADE_FOR = {"walk": (SMALLER.name, *DRAFTS), HYBRID.name: DRAFTS}
+ON_HYBRID = (
+    *("dflash", "dflash-own-d2t", "dflash-nine", "dflash-sections", "dflash2", "dspark"),
+    *("dspark-own-d2t", "dspark-bonus", "eagle3", "eagle3-own-d2t"),
+)
+MADE_FOR = {"walk": (SMALLER.name, *DRAFTS), HYBRID.name: ON_HYBRID}
+"""Target -> drafts; a KV cache gets every variant, the dearer hybrid one of each sort."""
 
 
 def fixtures(folder: Path) -> dict[str, Path]:

@@ -41,8 +41,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def build_fixtures() -> Callable[[Path], Mapping[str, tuple[Path, ...]]]:
-    """`build` of tools/build_fixtures.py."""
-    build: Callable[[Path], Mapping[str, tuple[Path, ...]]] = _tool(_TOOL).build
+    """Writes every tiny model below a folder: name -> its file, or its shards in order."""
+    plain: Callable[[Path], Mapping[str, tuple[Path, ...]]] = _tool(_TOOL).build
+
+    def build(folder: Path) -> Mapping[str, tuple[Path, ...]]:
+        heads = {name: (path,) for name, path in catalogue.build(folder).items()}
+        return {**plain(folder), **qwen35.build(folder), **heads}
+
     return build
 
 
@@ -51,10 +56,8 @@ def models(
     build_fixtures: Callable[[Path], Mapping[str, tuple[Path, ...]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, tuple[Path, ...]]:
-    """Fixture model by name: its file, or its shards in order."""
-    folder = tmp_path_factory.mktemp("gguf")
-    heads = {name: (path,) for name, path in catalogue.build(folder).items()}
-    return {**build_fixtures(folder), **qwen35.build(folder), **heads}
+    """The tiny models of the session."""
+    return build_fixtures(tmp_path_factory.mktemp("gguf"))
 
 
 @dataclass

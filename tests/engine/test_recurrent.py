@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from power.backends.errors import EngineError
 from power.backends.interface import SamplingConfig
 from power.backends.llamacpp.context import Context, ContextConfig
 from power.backends.llamacpp.model import Model
@@ -171,6 +172,30 @@ def test_restore_forgets_a_pass_and_a_commit(hybrid: Any, snapshots: int, rows: 
     target.evaluate([PROMPT[-1], 60, 61, *[200] * 3])
     assert target.commit(3)
     assert np.array_equal(actual, after(target, [62, *NEXT]))
+
+
+@pytest.mark.parametrize("snapshots", [3, 7])
+def test_a_failed_evaluation_is_undone(
+    hybrid: Any, monkeypatch: pytest.MonkeyPatch, snapshots: int
+) -> None:
+    """Even one that left no row behind and a changed state, which positions do not show."""
+    engine = hybrid(snapshots=snapshots)
+    target = fresh(engine)
+    checkpoint = target.checkpoint()
+    decode = Context.decode
+
+    def fail(self: Context, tokens: Any, position: int, *rest: Any, **more: Any) -> Any:
+        decode(self, tokens, position, *rest, **more)
+        assert self._forget(position)  # the library's yes that leaves a wrong state
+        raise EngineError("decode", "the device is lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Context, "decode", fail)
+        with pytest.raises(EngineError):
+            target.evaluate([PROMPT[-1], *WRONG[: snapshots - 1]])
+    target.restore(checkpoint)
+    actual = after(target, [PROMPT[-1], *NEXT])
+    assert np.array_equal(actual, after(fresh(engine), [PROMPT[-1], *NEXT]))
 
 
 @pytest.mark.parametrize(("k", "s", "rows"), [(7, 7, 8), (7, 7, None), (7, 3, None), (1, 1, 2)])

@@ -64,6 +64,7 @@ class LlamaTarget:
         self._pass: tuple[int, ...] = ()
         self._pass_rows = 0
         self._saved: tuple[int, State] | None = None  # committed tokens, state
+        self._intact = True  # no evaluation failed half way since the memory was last set up
         self._logits: Row = np.empty((0, vocabulary_size), np.float32)
 
     @property
@@ -141,12 +142,17 @@ class LlamaTarget:
             self._position -= len(self._history.pop().tokens)
         if self._saved is not None and self._saved[0] > end:
             self._saved = None  # of tokens that are gone
-        if not (self._trimmed_to(end) or self._loaded(end)):
+        # A failed evaluation may have written to a recurrent state, at no position that shows it.
+        trusted = self._intact or not self._context.recurrent
+        if not ((trusted and self._trimmed_to(end)) or self._loaded(end)):
             self._rebuild()
+        self._intact = True
 
     def _decode(self, tokens: tuple[int, ...], rows: int, *, outputs: int) -> Piece:
         padded = tokens + tokens[-1:] * (rows - len(tokens))
+        self._intact = False
         self._logits = self._context.decode(padded, self.position, outputs=outputs)
+        self._intact = True
         if self._observer is not None:
             self._observer.observe(tokens, self.position)
         return Piece(tokens, rows, outputs)

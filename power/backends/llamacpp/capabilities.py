@@ -29,7 +29,11 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 
 def capabilities(library: Path) -> dict[str, str | None]:
     """Strategy -> None when it runs on `library` (libllama.so), else the reason why not."""
-    there = exported(library)
+    return reasons(exported(library))
+
+
+def reasons(there: frozenset[str]) -> dict[str, str | None]:
+    """Strategy -> None when the functions `there` are all that it needs, else what is missing."""
     return {strategy: _reason(needs, there) for strategy, needs in NEEDS.items()}
 
 

@@ -18,7 +18,7 @@ from tests.artifact import build
 from tools import build_compact_head as tool
 from tools.build_drafts import catalogue
 from tools.exactness_matrix.cases import Pair
-from tools.exactness_matrix.lab import measure
+from tools.exactness_matrix.lab import Controls, measure
 from tools.exactness_matrix.report import problems
 
 NONE: frozenset[int] = frozenset()
@@ -202,7 +202,7 @@ def test_a_compact_head_drafts_and_changes_nothing(
     tool.build(files[name], out, common, 204, files["walk"])
     kind = name.split("-", maxsplit=1)[0]
     pair = Pair("walk", kind, recurrent=False, draft="out", max_width=3, own_rows=204)
-    table = measure(pair, {**files, "out": out}, count=2, max_tokens=60)
+    table = measure(pair, Controls({**files, "out": out}, count=2, max_tokens=60))
     assert list(problems(table)) == []
 
 

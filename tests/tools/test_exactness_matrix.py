@@ -9,7 +9,7 @@ from power.plan.capabilities import STRATEGIES
 from power.speculation.outcome import Counters, Finish, Outcome
 from tools.exactness_matrix import __main__ as matrix
 from tools.exactness_matrix.cases import PREFIX, Pair, controllers, pairs, shapes
-from tools.exactness_matrix.lab import Key, Tally, measure, prompts
+from tools.exactness_matrix.lab import Controls, Key, Tally, measure, prompts
 from tools.exactness_matrix.proposers import PROPOSERS
 from tools.exactness_matrix.report import markdown, problems
 
@@ -54,14 +54,16 @@ def test_what_has_no_controller_has_no_adaptive_run() -> None:
 @pytest.mark.engine
 @pytest.mark.parametrize("proposer", PROPOSERS)
 def test_a_made_up_proposer_changes_nothing(files: dict[str, Path], proposer: str) -> None:
-    table = measure(Pair("walk", proposer, recurrent=False), files, count=1, max_tokens=12)
+    controls = Controls(files, count=1, max_tokens=12)
+    table = measure(Pair("walk", proposer, recurrent=False), controls)
     assert sum(tally.runs for tally in table.values()) == 8
     assert list(problems(table)) == []
 
 
 @pytest.mark.engine
 def test_a_native_head_is_exact_at_every_window(files: dict[str, Path]) -> None:
-    table = measure(Pair("qwen35", "mtp", recurrent=True), files, count=2, max_tokens=12)
+    controls = Controls(files, count=2, max_tokens=12)
+    table = measure(Pair("qwen35", "mtp", recurrent=True), controls)
     assert list(problems(table)) == []
 
 

@@ -4,8 +4,8 @@
 
 Every strategy x K x S x draft vocabulary x controller on every fixture that
 supports it, greedy and sampled with a fixed seed: token ids and finish must be
-those of the control run, which has the same shape and no proposer. Exits 1 when
-one is not. --write puts the table into docs/reference/exactness-matrix.md.
+those of the control run: the target alone, at the same shape. Exits 1 when one is
+not. --write puts the table into docs/reference/exactness-matrix.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tools.build_drafts.catalogue import BLOCK_DRAFTS, EAGLE_DRAFTS, SMALL, buil
 from tools.build_drafts.qwen35 import Qwen35Target
 from tools.build_drafts.targets import LlamaTarget
 from tools.exactness_matrix.cases import Pair, pairs
-from tools.exactness_matrix.lab import SAMPLERS, Key, Tally, measure
+from tools.exactness_matrix.lab import SAMPLERS, Controls, Key, Tally, measure
 from tools.exactness_matrix.report import markdown, problems
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exactness-matrix.md"
@@ -65,8 +65,8 @@ def page(table: dict[Key, Tally], prompts: int, tokens: int) -> str:
     return f"""\
 # Exactness, run by run
 
-{equal} of {runs} runs gave the token ids of their control run: the same engine and shape with no
-proposer. {prompts} prompts, {tokens} tokens each, {samplers}; K from 1 to 10 and S up to K as far
+{equal} of {runs} runs gave the token ids of their control run: the target alone, at the same
+shape. {prompts} prompts, {tokens} tokens each, {samplers}; K from 1 to 10 and S up to K as far
 as each draft's contract allows; {engine.package} {engine.version} with llama.cpp
 {engine.llama_cpp} on a CPU, one thread. The models are tiny constructed files that
 `tools/build_drafts` makes again byte for byte; their drafts are made to be wrong at times, so
@@ -90,9 +90,10 @@ def main() -> int:
     table: dict[Key, Tally] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = fixtures(Path(folder))
+        controls = Controls(files, count=arguments.prompts, max_tokens=arguments.tokens)
         for pair in chosen(files, arguments.only):
             print(f"{pair.target} {pair.draft or pair.strategy}", file=sys.stderr, flush=True)
-            table |= measure(pair, files, count=arguments.prompts, max_tokens=arguments.tokens)
+            table |= measure(pair, controls)
     print(markdown(table))
     found = list(problems(table))
     for problem in found:

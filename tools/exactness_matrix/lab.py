@@ -19,6 +19,8 @@ from tools.exactness_matrix.cases import Pair, Shape, controllers, shapes
 from tools.exactness_matrix.proposers import PROPOSERS
 
 CONTEXT = 512
+SIZE = 320
+"""Tokens that made-up proposers propose from; no fixture has fewer."""
 SAMPLERS = {
     "greedy": SamplingConfig(),
     "sampled": SamplingConfig(temperature=3.0, top_k=20, seed=42),  # their logits are far apart
@@ -155,38 +157,69 @@ def run(  # noqa: PLR0913 - the parts of one request
     )
 
 
-def measure(
-    pair: Pair, files: Mapping[str, Path], *, count: int, max_tokens: int
-) -> dict[Key, Tally]:
-    """Every run of `pair`, each against the control run of the same engine."""
-    table: dict[Key, Tally] = {}
-    for shape in filter(controllers, shapes(pair)):
-        with opened(shape, files) as engine:
-            size = engine.session(SamplingConfig(), control=True).target.vocabulary_size
-            asked = prompts(count, size)
+class Controls:
+    """Runs of the target alone, one engine a target and shape, without any draft.
+
+    That engine is another one than the draft's: what the draft adds to the target's
+    graph may not show either.
+    """
+
+    def __init__(self, files: Mapping[str, Path], *, count: int, max_tokens: int) -> None:
+        self.files = files
+        self.max_tokens = max_tokens
+        self._count = count
+        self._known: dict[Shape, dict[tuple[str, int], tuple[list[int], Outcome]]] = {}
+
+    def of(self, shape: Shape) -> dict[tuple[str, int], tuple[list[int], Outcome]]:
+        """(sampler, number of the prompt) -> prompt and outcome, at the shape of `shape`."""
+        pair = shape.pair
+        alone = Shape(
+            Pair(pair.target, "prompt-lookup", pair.recurrent),
+            shape.k,
+            shape.s if pair.recurrent else shape.k,
+            shape.rows,
+        )
+        if alone not in self._known:
+            self._known[alone] = self._run(alone)
+        return self._known[alone]
+
+    def _run(self, alone: Shape) -> dict[tuple[str, int], tuple[list[int], Outcome]]:
+        out = {}
+        with opened(alone, self.files) as engine:
             for sampler, sampling in SAMPLERS.items():
-                for index, prompt in enumerate(asked):
-                    expected = run(
-                        engine, shape, prompt, sampling, max_tokens=max_tokens, control=True
+                for index, prompt in enumerate(prompts(self._count, SIZE)):
+                    outcome = run(
+                        engine, alone, prompt, sampling, max_tokens=self.max_tokens, control=True
                     )
-                    if expected.finish is Finish.FAILED:
-                        raise expected.error or RuntimeError("the control run failed")
-                    for adaptive in controllers(shape):
-                        make = PROPOSERS.get(pair.strategy)
-                        told = None if make is None else make(expected.ids, shape.k, size)
-                        outcome = run(
-                            engine,
-                            shape,
-                            prompt,
-                            sampling,
-                            max_tokens=max_tokens,
-                            adaptive=adaptive,
-                            proposer=told,
-                        )
-                        kind = "natural" if shape.rows is None else "fixed"
-                        key = Key(pair, _head(shape), adaptive, kind)
-                        what = f"K{shape.k}/S{shape.s} {sampler} prompt {index}"
-                        table.setdefault(key, Tally()).add(sampler, outcome, expected, what)
+                    if outcome.finish is Finish.FAILED:
+                        raise outcome.error or RuntimeError("the control run failed")
+                    out[sampler, index] = prompt, outcome
+        return out
+
+
+def measure(pair: Pair, controls: Controls) -> dict[Key, Tally]:
+    """Every run of `pair`, each against the control run of its shape."""
+    table: dict[Key, Tally] = {}
+    make = PROPOSERS.get(pair.strategy)
+    for shape in filter(controllers, shapes(pair)):
+        expected = controls.of(shape)
+        with opened(shape, controls.files) as engine:
+            for adaptive in controllers(shape):
+                key = Key(pair, _head(shape), adaptive, "fixed" if shape.rows else "natural")
+                tally = table.setdefault(key, Tally())
+                for (sampler, index), (prompt, control) in expected.items():
+                    told = None if make is None else make(control.ids, shape.k, SIZE)
+                    outcome = run(
+                        engine,
+                        shape,
+                        prompt,
+                        SAMPLERS[sampler],
+                        max_tokens=controls.max_tokens,
+                        adaptive=adaptive,
+                        proposer=told,
+                    )
+                    what = f"K{shape.k}/S{shape.s} {sampler} prompt {index}"
+                    tally.add(sampler, outcome, control, what)
     return table
 
 

@@ -22,7 +22,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tools.build_drafts.walk import FEATURE, LOOKED, MASKED, TOKEN, File, Matrix, Sizes, Walk
+from tools.build_drafts.walk import (
+    FEATURE,
+    LOOKED,
+    MASKED,
+    PHASE,
+    SHARPNESS,
+    TOKEN,
+    File,
+    Matrix,
+    Sizes,
+    Walk,
+)
 
 Kind = Literal["dflash", "dflash2", "dspark"]
 
@@ -32,7 +43,7 @@ DAMPING = 0.45  # weight of the head that looks one row further back: the neares
 RIGHT, WRONG = 0.8, 1.0  # the two votes: right twice beats wrong once
 KERNEL, GROUP = 3, 16
 GATE = 1.0  # weight of the pairs' votes of DFlash2
-CONFIDENT = 2.0  # bias of the confidence head: sigmoid(2) is 0.88
+CONFIDENT, OF_TOKEN = 1.5, 2.0  # of the confidence head: bias, weight of one coordinate
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class BlockDraft:
     own: has embedding and output head of its own, else they are the target's.
     rows: size of a reduced head with its `d2t` map, which is the draft's own.
     block: rows of a block. from_anchor: DSpark proposes from the anchor's slot on.
-    confidence: DSpark has a confidence head; it is sure where the votes agree.
+    confidence: DSpark has a confidence head; it goes by the token before (`sure`).
     sections: rotary sections as in drafts for targets with positions of several
     coordinates, of which only the first one turns.
     """
@@ -57,6 +68,11 @@ class BlockDraft:
     from_anchor: bool = True
     confidence: bool = True
     sections: bool = False
+
+    def sure(self, before: int) -> float:
+        """What the confidence head says of a row behind the token `before`: above 0, below 1."""
+        seen = float(self.walk.embedding[before, PHASE])
+        return float(1.0 / (1.0 + np.exp(-CONFIDENT - OF_TOKEN * seen)))
 
     def write(self, folder: Path) -> Path:
         """Write the file below `folder`."""
@@ -107,7 +123,8 @@ class BlockDraft:
         fused[FEATURE, TOKEN] = 1.0
         phase = self.walk.turn(0)
         file.weight("fc", np.hstack([(fused + phase) / count] * count))
-        file.ones(width, "enc.output_norm", "output_norm", "blk.0.attn_norm", "blk.0.attn_k_norm")
+        file.weight("output_norm", np.full(width, SHARPNESS))
+        file.ones(width, "enc.output_norm", "blk.0.attn_norm", "blk.0.attn_k_norm")
         file.weight("blk.0.attn_q_norm", np.full(width, QUERY_GAIN))
         for name, matrix in self._attention().items():
             file.weight(f"blk.0.{name}", matrix)
@@ -156,9 +173,11 @@ class BlockDraft:
         first, second = self._pairs()
         rows = slice(None) if self.rows is None else self.walk.frequent(self.rows)
         file.weight("markov_w1", first)
-        file.weight("markov_w2", second[rows])
+        file.weight("markov_w2", second[rows] * np.float32(SHARPNESS))
         if self.confidence:
-            file.weight("conf_proj", np.zeros((1, 2 * self.walk.width)))
+            seen = np.zeros((1, 2 * self.walk.width))  # the hidden row, then the token before
+            seen[0, self.walk.width + PHASE] = OF_TOKEN
+            file.weight("conf_proj", seen)
             file.tensor("conf_proj.bias", np.array([CONFIDENT]))
 
     def _selector(self, file: File) -> None:

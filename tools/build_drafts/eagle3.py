@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.build_drafts.walk import SPECIAL, TOKEN, File, Matrix, Sizes, Walk
+from tools.build_drafts.walk import PHASE, SHARPNESS, TOKEN, File, Matrix, Sizes, Walk
 
 INNER = 16
 GAIN = 2.4  # of queries and of keys: a row before counts a few percent
 TOKEN_VOTE, FIXED_VOTE = 0.5, 0.8
+FIXED = 300  # the token whose successor that vote is for
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Eagle3Draft:
         fused = walk.turn(0)
         fused[TOKEN, TOKEN] = 1.0
         file.weight("fc", np.hstack([fused / len(self.layers)] * len(self.layers)))
-        file.ones(width, "output_norm", "blk.0.attn_norm", "blk.0.attn_norm_2")
+        file.weight("output_norm", np.full(width, SHARPNESS))
+        file.ones(width, "blk.0.attn_norm", "blk.0.attn_norm_2")
         file.weight("blk.0.attn_q", self._nearest())
         file.weight("blk.0.attn_k", self._nearest())
         file.weight("blk.0.attn_v", self._votes())
@@ -80,9 +82,8 @@ class Eagle3Draft:
         The row itself, which the residual adds, is taken away again.
         """
         walk = self.walk
-        token = np.float32(TOKEN_VOTE) * walk.turn(0)
-        token += np.float32(FIXED_VOTE) * np.outer(
-            walk.turn(0) @ walk.embedding[SPECIAL], np.eye(walk.width, dtype=np.float32)[TOKEN]
-        )
+        fixed = np.zeros((walk.width, walk.width))
+        fixed[PHASE:, TOKEN] = walk.embedding[FIXED, PHASE:]
+        token = TOKEN_VOTE * walk.turn(0) + FIXED_VOTE * fixed
         token[TOKEN, TOKEN] = TOKEN_VOTE  # what makes a row one of features does not fade
-        return np.hstack([token, walk.turn(1) - walk.turn(0)])
+        return np.hstack([token, walk.turn(1) - walk.turn(0)]).astype(np.float32)

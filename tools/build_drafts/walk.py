@@ -32,6 +32,7 @@ SPECIAL = 3  # <unk>, <s>, </s>: outside the cycle, never the most probable toke
 STEP = 7  # what comes next is so many tokens further along the cycle
 CONTEXT = 2048
 EPSILON = 1e-6
+SHARPNESS = 0.15  # of a draft head: well below 1 its most probable token is not certain
 
 
 @dataclass(frozen=True)

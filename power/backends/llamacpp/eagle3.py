@@ -105,10 +105,12 @@ class Eagle3:
         state = self._state
         if state.fused is None:
             return []
-        self._trim(state.cells)
+        # The anchor's row is there already after a proposal that nobody committed; it is made anew.
+        cells = min(state.cells, state.position - 1)
+        self._trim(cells)
         tokens, fused = zip(*state.late, (state.anchor, state.fused), strict=True)
         # The graph does not honour a choice among rows: all of them give logits, or none.
-        logits = self._context.decode(tokens, state.cells, len(tokens), np.stack(fused))
+        logits = self._context.decode(tokens, cells, len(tokens), np.stack(fused))
         own = self._context.nextn(len(tokens))[-1:]
         self._state = replace(state, cells=state.position, late=())
         proposal: list[int] = []

@@ -155,7 +155,7 @@ def _dense(norms: tuple[str, ...], head_norms: tuple[str, ...] = ()) -> _Recipe:
 def _qwen35(reader: Reader, d: Dimensions) -> Layout:
     """The hybrid of gated delta-net and attention blocks, and its prediction blocks."""
     trunk = d.layers - d.nextn
-    recurrent = _recurrent_blocks(reader, d.layers, trunk)
+    recurrent = recurrent_blocks(reader, d, trunk)
     sizes = {
         name: reader.integer(f"qwen35.ssm.{name}", 1, 1 << 20, required=True)
         for name in ("conv_kernel", "state_size", "time_step_rank", "group_count", "inner_size")
@@ -175,11 +175,13 @@ def _qwen35(reader: Reader, d: Dimensions) -> Layout:
     return out
 
 
-def _recurrent_blocks(reader: Reader, layers: int, trunk: int) -> set[int]:
-    flags = reader.flags("qwen35.attention.recurrent_layers")
+def recurrent_blocks(reader: Reader, d: Dimensions, trunk: int) -> set[int]:
+    """Blocks of a Qwen3.5 model that have a recurrent state in place of attention."""
+    flags = reader.flags(f"{d.architecture}.attention.recurrent_layers")
     if flags is not None:
-        return {index for index, flag in enumerate(flags[:layers]) if flag}
-    interval = reader.integer("qwen35.full_attention_interval", 1, 512, default=4) or 4
+        return {index for index, flag in enumerate(flags[: d.layers]) if flag}
+    key = f"{d.architecture}.full_attention_interval"
+    interval = reader.integer(key, 1, 512, default=4) or 4
     return {index for index in range(trunk) if (index + 1) % interval}
 
 

@@ -44,7 +44,11 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineIdentity:
-    """What was really loaded, read in the worker after the library is mapped."""
+    """What was really loaded, read in the worker after the library is mapped.
+
+    lacks: strategy -> why the loaded library does not execute it; what is not in
+        it is as `EngineFacts.capabilities` says.
+    """
 
     package: str
     version: str
@@ -52,6 +56,7 @@ class EngineIdentity:
     libraries: Mapping[str, str]  # file name -> SHA-256 hex of each mapped native library
     devices: Sequence[str]
     system_info: str
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

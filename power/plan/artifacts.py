@@ -45,6 +45,16 @@ class Pinned(Pin, Protocol):
         """Every file in order, the first equal to the artifact itself; None for a whole one."""
         ...
 
+    @property
+    def source(self) -> str | None:
+        """Where it came from; None where that is not stated."""
+        ...
+
+    @property
+    def revision(self) -> str | None:
+        """Of the source."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
@@ -107,12 +117,37 @@ def _open(whose: str, artifact: Pinned, roots: Sequence[Path]) -> list[PinnedFil
     files: list[PinnedFile] = []
     try:
         for pin in artifact.shards or (artifact,):
-            files.append(PinnedFile(whose, pin, open_file(pin.path, roots)))  # noqa: PERF401 - those opened before a failure are closed
+            files.append(PinnedFile(whose, pin, _open_pinned(artifact, pin, roots)))  # noqa: PERF401 - those opened before a failure are closed
     except BaseException:
         for file in files:
             os.close(file.file.fd)
         raise
     return files
+
+
+def _open_pinned(artifact: Pinned, pin: Pin, roots: Sequence[Path]) -> OpenFile:
+    """Open one file; who does not have it is told which one to get, and from where."""
+    try:
+        return open_file(pin.path, roots)
+    except PowerError as error:
+        raise PowerError(
+            tuple(
+                _which(found, artifact, pin) if found.code == "P221" else found
+                for found in error.diagnostics
+            )
+        ) from error
+
+
+def _which(found: Diagnostic, artifact: Pinned, pin: Pin) -> Diagnostic:
+    origin = ""
+    if artifact.source is not None:
+        at = "" if artifact.revision is None else f" at revision {artifact.revision}"
+        origin = f" from {artifact.source}{at}"
+    return replace(
+        found,
+        expected=f"{found.expected}, {pin.bytes:,} bytes, sha256 {pin.sha256}",
+        hint=f"fetch it{origin}, or name the folder that holds it with `--artifacts DIR`",
+    )
 
 
 def _size_problem(pinned: PinnedFile) -> Diagnostic | None:

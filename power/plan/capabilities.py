@@ -10,7 +10,7 @@ import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Protocol, get_args
 
 from power.plan.model import Strategy
 
@@ -52,14 +52,14 @@ class Traits:
     external: it runs a draft artifact of the kind of the same name.
     model: a model proposes, so there are probabilities to cut (`spec_draft_p_min`)
         and the adaptive controller may be asked for.
-    reduced_head: how a reduced draft vocabulary (FR) comes about: `prefix`, the
-        first rows of a native head as the manifest asks; `d2t`, rows that the
-        draft artifact names itself; None, there is no such head.
+    reducible: its head may project fewer rows than the vocabulary has (FR): those
+        that a `d2t` table of the draft names (rule `d2t`), else the first ones, as
+        many as the manifest asks for (rule `prefix`).
     """
 
     external: bool = False
     model: bool = False
-    reduced_head: Literal["prefix", "d2t"] | None = None
+    reducible: bool = False
     adaptive: bool = False
 
 
@@ -68,12 +68,12 @@ TRAITS: Mapping[Strategy, Traits] = {
     "prompt-lookup": Traits(),
     "ngram-context": Traits(),
     "draft-model": Traits(external=True, model=True, adaptive=True),
-    "mtp": Traits(model=True, adaptive=True, reduced_head="prefix"),
-    "dflash": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
-    # An adaptive width for DFlash2 is an error until there is evidence for it.
-    "dflash2": Traits(external=True, model=True, reduced_head="d2t"),
-    "dspark": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
-    "eagle3": Traits(external=True, model=True, adaptive=True, reduced_head="d2t"),
+    "mtp": Traits(model=True, reducible=True, adaptive=True),
+    "dflash": Traits(external=True, model=True, reducible=True, adaptive=True),
+    # Its lattice walk has one shape: another width or head is an error until there is evidence.
+    "dflash2": Traits(external=True, model=True),
+    "dspark": Traits(external=True, model=True, reducible=True, adaptive=True),
+    "eagle3": Traits(external=True, model=True, reducible=True, adaptive=True),
 }
 
 

@@ -38,7 +38,8 @@ def incoherent(plan: Plan) -> tuple[rules.Finding, ...]:
     k, s = spec.spec_draft_max, spec.spec_mtp_recurrent_snapshots
     if k is not None and s is not None and spec.effective_snapshots != min(k, s):
         wrong.append(("speculation", "effective_snapshots"))
-    if reduced and spec.fr_rule != traits.reduced_head:
+    own = plan.draft is not None and plan.draft.contract.fr_vocabulary is not None
+    if (spec.fr_rule == "d2t") != (own and traits.reducible) or (reduced and not traits.reducible):
         wrong.append(("speculation", "fr_rule"))
     rows = spec.spec_mtp_fr_vocab_size
     if spec.fr_rule == "prefix" and rows is not None and spec.fr_sha256 != prefix_sha256(rows):

@@ -26,6 +26,7 @@ from power.plan.capabilities import EngineFacts
 from power.plan.compiled import Compiled
 from power.plan.compiler import DraftFacts, Inputs, SpansOf, compile_plan, resolve
 from power.plan.judge import judge, judge_native
+from power.plan.memory import estimate
 from power.plan.model import Source
 
 
@@ -118,6 +119,7 @@ def _compile(
         target=judged.target,
         draft=None if draft is None else draft.header,
         pair=None if draft is None else draft.pair,
+        memory=estimate(plan, headers.target, None if plan.draft is None else headers.draft),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.diagnostics import Diagnostic
+from power.plan.memory import Memory
 from power.plan.model import Plan
 
 
@@ -13,7 +14,8 @@ from power.plan.model import Plan
 class Compiled:
     """A plan, its lock file's text, and what a person should hear about it.
 
-    draft and pair are None when the plan has no external draft.
+    draft and pair are None when the plan has no external draft, memory when it
+    cannot be estimated for the target's architecture.
     """
 
     plan: Plan
@@ -22,3 +24,4 @@ class Compiled:
     target: HeaderFacts
     draft: HeaderFacts | None = None
     pair: PairFacts | None = None
+    memory: Memory | None = None

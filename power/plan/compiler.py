@@ -227,14 +227,15 @@ def _reduced_head(
 ) -> dict[str, Any]:
     """FR: what the draft head projects. What was asked in vain stays, for the rules to refuse."""
     asked, traits = inputs.settings.speculation.spec_mtp_fr_vocab_size, TRAITS[resolution.strategy]
-    own = None if draft is None else draft.pair.fr_vocabulary
+    own = draft.pair.fr_vocabulary if draft is not None and traits.reducible else None
+    whole = (inputs.target_header if draft is None else draft.header).vocabulary
     rule: Literal["full", "prefix", "d2t"] = "full"
     digest: str | None = None
-    if draft is not None and traits.reduced_head == "d2t" and own is not None:
+    if draft is not None and own is not None:
         rule, asked, digest = "d2t", asked or own, draft.d2t_sha256
-    elif traits.reduced_head == "prefix" and asked == inputs.target_header.vocabulary:
+    elif traits.reducible and asked == whole:
         asked = None  # every row: the full head by another name
-    elif traits.reduced_head == "prefix" and asked is not None:
+    elif traits.reducible and asked is not None:
         rule, digest = "prefix", prefix_sha256(asked)
     return {
         "spec_mtp_fr_vocab_size": asked,

@@ -149,24 +149,20 @@ def _reduced_head(plan: Plan) -> Iterator[Finding]:
     asked = spec.spec_mtp_fr_vocab_size
     if asked is None:
         return
-    head = TRAITS[spec.strategy].reduced_head
     rows = None if plan.draft is None else plan.draft.contract.fr_vocabulary
-    if head is None or (head == "d2t" and rows is None):
-        why = (
-            "has no draft head to reduce"
-            if head is None
-            else "runs the whole head of a draft that has no `d2t` table"
-        )
+    whole = (plan.draft or plan.target).header.vocabulary
+    if not TRAITS[spec.strategy].reducible:
         yield Finding(
             Diagnostic(
                 code="P415",
-                message=f"`spec_mtp_fr_vocab_size` is set, but `{spec.strategy}` {why}",
+                message=f"`spec_mtp_fr_vocab_size` is set, but `{spec.strategy}` has no draft "
+                "head that could be reduced",
                 found=f"spec_mtp_fr_vocab_size = {asked}",
                 hint="remove `spec_mtp_fr_vocab_size`",
             ),
             (FR,),
         )
-    elif head == "d2t" and asked != rows:
+    elif rows is not None and asked != rows:
         yield Finding(
             Diagnostic(
                 code="P415",
@@ -177,8 +173,7 @@ def _reduced_head(plan: Plan) -> Iterator[Finding]:
             ),
             (FR, DRAFT_KIND),
         )
-    whole = (plan.draft or plan.target).header.vocabulary
-    if head is not None and asked > whole:
+    elif asked > whole:
         yield Finding(
             Diagnostic(
                 code="P416",

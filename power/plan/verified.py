@@ -6,7 +6,7 @@ is given: a file that changes on disk afterwards changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,7 @@ from typing import Any, Self
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.artifact.header import Header
 from power.artifact.sealing import SealedFile, seal_files
+from power.artifact.values import int64_items
 from power.diagnostics import Diagnostic, PowerError
 from power.plan.artifacts import Headers, Pinned, Progress, check_digests, headers_of, opened
 from power.plan.judge import Judged, judge, judge_native
@@ -26,11 +27,14 @@ class VerifiedArtifacts:
     """Sealed files of a plan's artifacts, in shard order; a context manager that closes them.
 
     `draft` is empty without one; `target_header` is the target's, of all shards.
+    reduced_vocabulary: the token ids that the draft's head can propose, where the
+    plan has it project fewer rows than the vocabulary (FR), else None.
     """
 
     target: tuple[SealedFile, ...]
     draft: tuple[SealedFile, ...]
     target_header: Header
+    reduced_vocabulary: Container[int] | None = None
 
     def close(self) -> None:
         """Give the memory back, once no process maps the files."""
@@ -75,7 +79,17 @@ def open_verified(
                 file.close()
             raise
     count = whose.count("target")
-    return VerifiedArtifacts(sealed[:count], sealed[count:], headers.target)
+    reduced = _reduced_vocabulary(plan, headers.draft)
+    return VerifiedArtifacts(sealed[:count], sealed[count:], headers.target, reduced)
+
+
+def _reduced_vocabulary(plan: Plan, draft: Header | None) -> Container[int] | None:
+    spec = plan.speculation
+    if spec.fr_rule == "prefix" and spec.spec_mtp_fr_vocab_size is not None:
+        return range(spec.spec_mtp_fr_vocab_size)
+    if spec.fr_rule == "d2t" and draft is not None:
+        return frozenset(int(token) for token in int64_items(draft.contents["d2t"]))
+    return None
 
 
 def _check_headers(plan: Plan, headers: Headers) -> None:

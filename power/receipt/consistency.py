@@ -29,6 +29,7 @@ def contradictions(statement: Statement) -> tuple[Diagnostic, ...]:
         _positions,
         _rounds,
         _widths,
+        _coverage,
         _strategy,
         _bounds,
         _timing,
@@ -152,6 +153,19 @@ def _widths(statement: Statement) -> Iterator[Finding]:
         yield where + "guard_round", "a guard fires and clamps, or neither", "both or none", pair
     if e.guard_round is not None and e.replays == 0:
         yield where + "replays", "the guard fires on a replay", "at least 1", 0
+
+
+def _coverage(statement: Statement) -> Iterator[Finding]:
+    e = statement.predicate.execution
+    place = "predicate.execution.fr_covered_tokens"
+    reduced = e.widths is not None and e.widths.fr_rule in {"prefix", "d2t"}
+    covered = e.fr_covered_tokens
+    if covered is not None and not reduced:
+        yield place, "tokens are counted, but no draft head was reduced", "absent", covered
+    elif covered is None and reduced:
+        yield place, "a reduced draft head, and its coverage is not counted", "a count", "absent"
+    elif covered is not None and covered > e.output_tokens:
+        yield place, "more tokens than came out", f"at most {e.output_tokens}", covered
 
 
 def _strategy(statement: Statement) -> Iterator[Finding]:

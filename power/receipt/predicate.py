@@ -170,6 +170,7 @@ class Execution(_Part):
     widths: Widths | None = None
     finish: Literal["end", "stop", "length", "context"]
     output_tokens: Count
+    fr_covered_tokens: Count | None = None
     rounds: Count
     target_only_rounds: Count
     drafted: Count

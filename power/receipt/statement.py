@@ -193,6 +193,7 @@ def _execution(record: RunRecord, derived: Planned) -> Execution:
         widths=derived.widths,
         finish=finish,
         output_tokens=len(record.ids),
+        fr_covered_tokens=record.fr_covered,
         rounds=counters["rounds"],
         target_only_rounds=counters["target_only_rounds"],
         drafted=counters["drafted"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict
 
 from power.backends.interface import EngineIdentity
@@ -88,8 +88,9 @@ def run_record(  # noqa: PLR0913 - the parts of a record
     engine: EngineRecord,
     host: HostRecord,
     notes: tuple[str, ...],
+    reduced: Container[int] | None = None,
 ) -> RunRecord:
-    """The record of `run`, which ended with `done`."""
+    """The record of `run`, which ended with `done`; `reduced`: what its draft could propose."""
     counters = asdict(done.counters)
     del counters["phases_ns"]
     first = done.first_token_ns
@@ -112,4 +113,5 @@ def run_record(  # noqa: PLR0913 - the parts of a record
         engine=engine,
         host=host,
         notes=list(notes),
+        fr_covered=None if reduced is None else sum(token in reduced for token in done.ids),
     )

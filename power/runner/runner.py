@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -56,6 +56,11 @@ class Artifacts(Protocol):
     @property
     def draft(self) -> Sequence[OpenFile]:
         """The draft's files; empty without one."""
+        ...
+
+    @property
+    def reduced_vocabulary(self) -> Container[int] | None:
+        """Token ids that a reduced draft head can propose; None where no head is reduced."""
         ...
 
 
@@ -161,6 +166,7 @@ class Runner:
             engine=engine_record(ready.identity),
             host=self._host,
             notes=ready.notes,
+            reduced=None if run.control else self._artifacts.reduced_vocabulary,
         )
 
     def _run(self, request: Request, clock_ns: int) -> Run:

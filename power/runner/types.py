@@ -52,7 +52,11 @@ class HostRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Everything a receipt says about one request. Times are integer microseconds."""
+    """Everything a receipt says about one request. Times are integer microseconds.
+
+    fr_covered: emitted tokens that the reduced draft head (FR) could have proposed,
+        None where no head was reduced.
+    """
 
     prompt_ids: tuple[int, ...]
     ids: tuple[int, ...]
@@ -72,3 +76,4 @@ class RunRecord:
     engine: EngineRecord
     host: HostRecord
     notes: list[str] = field(default_factory=list)
+    fr_covered: int | None = None

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from power.backends.interface import Engine, EngineConfig, SamplingConfig
+from power.backends.interface import Engine, EngineConfig, SamplingConfig, Session
 from power.backends.llamacpp import BACKEND
+from power.backends.llamacpp.drafters import DRAFTERS
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
 from power.speculation.scheduler import generate
+from tools.build_drafts import catalogue, qwen35
 
 _TOOL = Path(__file__).parents[2] / "tools" / "build_fixtures.py"
 
@@ -39,8 +41,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def build_fixtures() -> Callable[[Path], Mapping[str, tuple[Path, ...]]]:
-    """`build` of tools/build_fixtures.py."""
-    build: Callable[[Path], Mapping[str, tuple[Path, ...]]] = _tool(_TOOL).build
+    """Writes every tiny model below a folder: name -> its file, or its shards in order."""
+    plain: Callable[[Path], Mapping[str, tuple[Path, ...]]] = _tool(_TOOL).build
+
+    def build(folder: Path) -> Mapping[str, tuple[Path, ...]]:
+        heads = {name: (path,) for name, path in catalogue.build(folder).items()}
+        return {**plain(folder), **qwen35.build(folder), **heads}
+
     return build
 
 
@@ -49,7 +56,7 @@ def models(
     build_fixtures: Callable[[Path], Mapping[str, tuple[Path, ...]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Mapping[str, tuple[Path, ...]]:
-    """Fixture model by name: its file, or its shards in order."""
+    """The tiny models of the session."""
     return build_fixtures(tmp_path_factory.mktemp("gguf"))
 
 
@@ -75,7 +82,7 @@ class Lab:
             engine = BACKEND.open(
                 EngineConfig(
                     target=of_target,
-                    draft=of_draft if strategy == "draft-model" else (),
+                    draft=of_draft if DRAFTERS[strategy].external else (),
                     strategy=strategy,
                     **settings,
                 ),
@@ -94,6 +101,9 @@ class Lab:
         prompt: Sequence[int],
         *,
         k: int = 7,
+        snapshots: int | None = None,
+        adaptive: bool = False,
+        session: Session | None = None,
         max_tokens: int = 100,
         context: int = 512,
         control: bool = False,
@@ -101,9 +111,17 @@ class Lab:
         stop: Sequence[bytes] = (),
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Outcome:
-        """One whole request through the scheduler."""
-        settings = Settings(draft_max=k, draft_min=0, window=k, snapshots=k, context=context)
-        session = engine.session(sampling or SamplingConfig(), control=control)
+        """One whole request through the scheduler; S is K unless `snapshots` says otherwise."""
+        window = k if snapshots is None else snapshots
+        settings = Settings(
+            draft_max=k,
+            draft_min=0,
+            window=window,
+            snapshots=window,
+            context=context,
+            adaptive=adaptive,
+        )
+        session = session or engine.session(sampling or SamplingConfig(), control=control)
         return generate(
             prompt=prompt,
             target=session.target,

@@ -37,7 +37,7 @@ def test_the_same_fixtures_come_out_every_time(
         for path, other in zip(paths, again[name], strict=True):
             assert path.name == other.name
             assert path.read_bytes() == other.read_bytes()
-            assert path.stat().st_size < 500_000
+            assert path.stat().st_size < 16_000_000
 
 
 def test_a_split_model_says_what_the_whole_one_says(lab: Any) -> None:
@@ -138,19 +138,16 @@ def test_a_draft_of_another_vocabulary_is_refused(lab: Any) -> None:
 
 
 def test_a_draft_strategy_needs_a_draft(lab: Any) -> None:
-    with lab.fds("target") as fds:
-        engine = open_fds(*fds, strategy="draft-model", draft_max=3)
-    lab.engines.append(engine)
-    with pytest.raises(PowerError) as caught:
-        lab.run(engine, PROMPT)
+    """Said before the target is loaded."""
+    with lab.fds("target") as fds, pytest.raises(PowerError) as caught:
+        open_fds(*fds, strategy="draft-model", draft_max=3)
     assert caught.value.diagnostics[0].code == "P529"
 
 
 def test_an_unknown_strategy_is_refused_before_anything_is_loaded() -> None:
-    for strategy in ("mtp", "dflash", "dflash2", "dspark", "eagle3", "no-such"):
-        with pytest.raises(PowerError) as caught:
-            BACKEND.open(EngineConfig(target=(-1,), strategy=strategy), lambda _: None)
-        assert caught.value.diagnostics[0].code == "P522"
+    with pytest.raises(PowerError) as caught:
+        BACKEND.open(EngineConfig(target=(-1,), strategy="no-such"), lambda _: None)
+    assert caught.value.diagnostics[0].code == "P522"
 
 
 def test_progress_goes_from_nothing_to_all(lab: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from power.diagnostics import PowerError
 from power.plan.capabilities import prefix_sha256
 from power.plan.compiler import Inputs, compile_plan
-from tests.plan.conftest import MakeInputs
+from tests.plan.conftest import Engine, MakeInputs
 
 
 def codes(inputs: Inputs) -> list[str]:
@@ -156,7 +156,20 @@ def test_fr_above_the_vocabulary_is_refused(make_inputs: MakeInputs) -> None:
     assert codes(mtp(make_inputs, spec_mtp_fr_vocab_size=49153)) == ["P416"]
 
 
-@pytest.mark.parametrize("kind", [None, "draft-model", "dspark"])
+@pytest.mark.parametrize("kind", ["dflash", "dspark", "eagle3"])
+def test_fr_is_a_prefix_of_the_head_of_a_draft_without_a_table(
+    make_inputs: MakeInputs, kind: str
+) -> None:
+    engine = Engine(capabilities={kind: None})
+    asked = {"spec_mtp_fr_vocab_size": 8192}
+    spec = compile_plan(make_inputs(kind=kind, engine=engine, speculation=asked)).speculation
+    assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("prefix", 8192)
+    assert spec.fr_sha256 == prefix_sha256(8192)
+    beyond = {"spec_mtp_fr_vocab_size": 49153}
+    assert codes(make_inputs(kind=kind, engine=engine, speculation=beyond)) == ["P416"]
+
+
+@pytest.mark.parametrize("kind", [None, "draft-model", "dflash2"])
 def test_fr_is_refused_where_no_head_can_be_reduced(
     make_inputs: MakeInputs, kind: str | None
 ) -> None:
@@ -165,12 +178,13 @@ def test_fr_is_refused_where_no_head_can_be_reduced(
     assert codes(make_inputs(kind=kind, speculation=asked)) == ["P415"]
 
 
+@pytest.mark.parametrize("kind", ["dflash", "dspark"])
 @pytest.mark.parametrize(("asked", "fits"), [(None, True), (2048, True), (4096, False)])
 def test_a_draft_with_its_own_table_decides_fr(
-    make_inputs: MakeInputs, asked: int | None, fits: bool
+    make_inputs: MakeInputs, kind: str, asked: int | None, fits: bool
 ) -> None:
     wish = {} if asked is None else {"spec_mtp_fr_vocab_size": asked}
-    inputs = make_inputs(kind="dspark", fr_vocabulary=2048, speculation=wish)
+    inputs = make_inputs(kind=kind, fr_vocabulary=2048, speculation=wish)
     if fits:
         spec = compile_plan(inputs).speculation
         assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("d2t", 2048)

@@ -189,7 +189,7 @@ def test_converted_line_ends_get_a_hint_about_git(plan: Plan) -> None:
         (lambda b: b["speculation"].update(strategy="off"), "P415"),
         (lambda b: b["speculation"].update(fr_rule="prefix"), "P424"),
         (lambda b: b["engine"].update(capabilities=[]), "P424"),
-        (lambda b: b.pop("draft"), "P415"),
+        (lambda b: b.pop("draft"), "P424"),
     ],
 )
 def test_a_digest_made_to_fit_does_not_make_a_plan_sound(

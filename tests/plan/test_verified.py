@@ -11,7 +11,8 @@ from power.diagnostics import ExitCode, PowerError
 from power.plan import lock
 from power.plan.model import Plan
 from power.plan.verified import open_verified
-from tests.plan.conftest import Workspace
+from tests.artifact import build
+from tests.plan.conftest import Engine, Workspace
 
 
 @pytest.fixture
@@ -152,3 +153,50 @@ def test_split_models_are_handed_over_shard_by_shard(workspace: Workspace) -> No
     with open_verified(plan, workspace.lock, []) as found:
         assert [Path(file.name).name for file in found.target] == names
         assert found.draft == ()
+
+
+def kind_workspace(folder: Path, target: build.Gguf, mode: str, draft: build.Gguf | None) -> Plan:
+    """The plan of a manifest with these files, which asks for `mode`."""
+    workspace = Workspace(folder, Engine(capabilities={"dspark": None, "mtp": None}))
+    (folder / "t.gguf").write_bytes(target.encode())
+    if draft is not None:
+        (folder / "d.gguf").write_bytes(draft.encode())
+    settings = f'\n[speculation]\nspec_mode = "{mode}"\n'
+    workspace.write(draft=None if draft is None else "d.gguf", settings=settings)
+    text = workspace.manifest.read_text("utf-8")
+    workspace.manifest.write_text(text.replace('"draft-model"', f'"{mode}"'), "utf-8")
+    return workspace.compile().plan
+
+
+@pytest.fixture
+def reduced_plan(tmp_path: Path) -> Plan:
+    """A DSpark draft whose own head knows the tokens 9, 5 and 2."""
+    draft = build.reduced(build.dspark(), [9, 5, 2])
+    draft.tensor("markov_w2.weight", (4, 3))
+    return kind_workspace(tmp_path, build.llama(), "dspark", draft)
+
+
+def test_the_tokens_of_a_draft_s_own_table_are_handed_over(
+    reduced_plan: Plan, tmp_path: Path
+) -> None:
+    with open_verified(reduced_plan, tmp_path / "plan.lock", []) as found:
+        assert found.reduced_vocabulary == {2, 5, 9}
+
+
+def test_the_tokens_of_a_prefix_are_handed_over(tmp_path: Path) -> None:
+    whole = kind_workspace(tmp_path, build.qwen35(), "mtp", None)
+    with open_verified(whole, tmp_path / "plan.lock", []) as found:
+        assert found.reduced_vocabulary is None
+
+    def reduce(body: dict[str, Any]) -> None:
+        body["speculation"] |= {"fr_rule": "prefix", "spec_mtp_fr_vocab_size": 7}
+
+    with open_verified(edited(whole, reduce), tmp_path / "plan.lock", []) as found:
+        assert found.reduced_vocabulary == range(7)
+
+
+def test_another_table_than_the_plan_s_is_refused(reduced_plan: Plan, tmp_path: Path) -> None:
+    changed = edited(reduced_plan, lambda body: body["speculation"].update(fr_sha256="0" * 64))
+    with pytest.raises(PowerError) as caught:
+        open_verified(changed, tmp_path / "plan.lock", [])
+    assert "`speculation.fr_sha256`" in caught.value.diagnostics[0].message

@@ -200,6 +200,7 @@ RECORD = RunRecord(
         memory_bytes=8 << 30,
     ),
     notes=["one note"],
+    fr_covered=15,
 )
 
 _NOTHING = {
@@ -220,7 +221,7 @@ _NOTHING = {
 
 def control_record() -> RunRecord:
     """The control run of the same request: the same tokens, one a round."""
-    return replace(RECORD, control=True, strategy="off", counters=_NOTHING)
+    return replace(RECORD, control=True, strategy="off", counters=_NOTHING, fr_covered=None)
 
 
 def sample_statement() -> dict[str, Any]:

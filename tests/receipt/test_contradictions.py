@@ -132,6 +132,10 @@ def test_all_contradictions_are_told_at_once() -> None:
         (("predicate", "timing", "finished"), "2026-02-30T00:00:00Z", "predicate.timing.started"),
         (("predicate", "execution", "width_by_round", 0, "rounds"), 2,
          "predicate.execution.width_by_round"),
+        (("predicate", "execution", "fr_covered_tokens"), 16,
+         "predicate.execution.fr_covered_tokens"),
+        (("predicate", "execution", "widths", "fr_rule"), "full",
+         "predicate.execution.fr_covered_tokens"),
     ],
 )  # fmt: skip
 def test_a_contradiction_is_shown_at_its_place(path: Any, value: Any, place: str) -> None:
@@ -145,6 +149,13 @@ def test_a_contradiction_is_shown_at_its_place(path: Any, value: Any, place: str
 def test_a_guard_fires_and_clamps(name: str) -> None:
     error = refusal(resigned(without(STATEMENT, ("predicate", "execution", name))))
     assert [d.place for d in error.diagnostics] == ["predicate.execution.guard_round"]
+
+
+def test_the_coverage_of_a_reduced_head_is_counted() -> None:
+    error = refusal(resigned(without(STATEMENT, ("predicate", "execution", "fr_covered_tokens"))))
+    assert [(d.place, d.found) for d in error.diagnostics] == [
+        ("predicate.execution.fr_covered_tokens", "absent")
+    ]
 
 
 @pytest.mark.parametrize(

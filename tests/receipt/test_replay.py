@@ -33,6 +33,7 @@ class Opened:
 class Artifacts:
     target: tuple[Opened, ...]
     draft: tuple[Opened, ...]
+    reduced_vocabulary: None = None
 
 
 def scripted_plan(strategy: str, **sampling: Any) -> Plan:

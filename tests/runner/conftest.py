@@ -40,6 +40,7 @@ class Opened:
 class Artifacts:
     target: tuple[Opened, ...]
     draft: tuple[Opened, ...] = ()
+    reduced_vocabulary: frozenset[int] | None = None
 
 
 class MakePlan(Protocol):

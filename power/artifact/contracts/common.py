@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from power.artifact.architectures import LAYER_INPUT_AFTER_LAST, LAYER_INPUTS
 from power.artifact.comparison import compare
+from power.artifact.contracts import provenance
 from power.artifact.dimensions import Dimensions, read_dimensions
 from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
@@ -163,6 +164,7 @@ class FeatureDraft:
 
     def check_reduced_head(self) -> None:
         """Check `d2t`: I64, different ids inside the vocabulary, and a head with as many rows."""
+        provenance.check(self.reader)
         tensor = self.header.tensors.get("d2t")
         if tensor is None:
             return

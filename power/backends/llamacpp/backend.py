@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 
 from power.backends.interface import Engine, EngineConfig, EngineFacts, EngineIdentity
-from power.backends.llamacpp.capabilities import CAPABILITIES
+from power.backends.llamacpp.capabilities import capabilities
 from power.diagnostics import fail
 
 PACKAGE = "llama-cpp-python"
@@ -22,13 +23,16 @@ class LlamaCppBackend:
     name = "llamacpp"
 
     def describe(self) -> EngineFacts:
-        """Versions from package metadata; raises PowerError P520 or P521."""
+        """Versions from package metadata, functions from the library's file.
+
+        Raises PowerError P520 or P521.
+        """
         version = installed_version()
         return EngineFacts(
             package=PACKAGE,
             version=version,
             llama_cpp=KNOWN_VERSIONS[version],
-            capabilities=CAPABILITIES,
+            capabilities=capabilities(library_path()),
         )
 
     def identify(self) -> EngineIdentity:
@@ -45,12 +49,12 @@ class LlamaCppBackend:
         EngineError when the native library refuses or fails.
         """
         facts = self.describe()
-        reason = CAPABILITIES.get(config.strategy, "no such strategy is known")
+        reason = facts.capabilities.get(config.strategy, "no such strategy is known")
         if reason is not None:
             fail(
                 "P522",
                 f"the engine does not run the strategy `{config.strategy}`: {reason}",
-                expected=", ".join(k for k, v in CAPABILITIES.items() if v is None),
+                expected=", ".join(k for k, v in facts.capabilities.items() if v is None),
                 found=config.strategy,
                 hint="choose another `spec_mode` and compile the plan again",
             )
@@ -79,6 +83,11 @@ def installed_version() -> str:
             hint=f"install it with `pip install {PACKAGE}=={next(iter(KNOWN_VERSIONS))}`",
         )
     return version
+
+
+def library_path() -> Path:
+    """Where the installed engine package keeps its `libllama`, existing or not."""
+    return Path(str(metadata.distribution(PACKAGE).locate_file("llama_cpp/lib/libllama.so")))
 
 
 BACKEND = LlamaCppBackend()

@@ -1,4 +1,4 @@
-"""One `llama_context`: evaluates tokens, shows rows of logits, forgets suffixes."""
+"""One `llama_context`: evaluates rows, shows logits and hidden states, forgets suffixes."""
 
 from __future__ import annotations
 
@@ -6,30 +6,39 @@ import ctypes
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import psutil
 
 from power.backends.errors import EngineError
-from power.backends.llamacpp.batch import Batch
+from power.backends.llamacpp.batch import Batch, Rows
+from power.backends.llamacpp.extensions import extension
 from power.backends.llamacpp.library import LOG, native
 from power.backends.llamacpp.model import Model
 
-Row = npt.NDArray[np.float32]
-
+Row = Rows
+State = npt.NDArray[np.uint8]
 _FLASH_OFF, _FLASH_ON = 0, 1
 _SEQUENCE = 0
 _NO_SLOT, _ABORTED = 1, 2
+_KINDS = {"target": 0, "mtp": 1}  # llama_context_type
+_RECURRENT_PART = 1  # LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
+_ROWS_BESIDE_SNAPSHOTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
     """Shape and placement of a context.
 
-    cells: token positions it has to hold. batch: most tokens of one decode.
-    rows: most rows with logits of one decode.
+    cells: token positions it has to hold. batch: most rows of one decode.
+    rows: most rows with logits of one decode. snapshots: rows of the last
+    decode that a recurrent state can drop again. kind: `mtp` evaluates the
+    model's own draft block instead of the model. other: the context whose
+    model lends its embedding and output head to a draft that has none.
+    causal: whether a row sees only the rows before it. widths: how wide a row
+    of embeddings may be, for a context that takes them.
     """
 
     cells: int
@@ -38,6 +47,11 @@ class ContextConfig:
     threads: int
     flash_attention: bool = True
     offload: bool = True
+    snapshots: int = 0
+    kind: Literal["target", "mtp"] = "target"
+    other: Context | None = None
+    causal: bool = True
+    widths: tuple[int, ...] = ()
 
 
 def default_threads() -> int:
@@ -53,28 +67,30 @@ class Context:
     """
 
     def __init__(self, model: Model, config: ContextConfig) -> None:
+        _check(model, config)
         lib = native()
-        params = lib.llama_context_default_params()
-        params.n_ctx = config.cells
-        params.n_batch = params.n_ubatch = config.batch
-        params.n_seq_max = 1
-        params.n_outputs_max = params.n_outputs_max_per_seq = config.rows
-        params.n_threads = params.n_threads_batch = config.threads
-        params.flash_attn_type = _FLASH_ON if config.flash_attention else _FLASH_OFF
-        params.offload_kqv = params.op_offload = config.offload
-        params.no_perf = True
         LOG.clear()
-        self._handle: Any = lib.llama_init_from_model(model.handle, params)
+        self._handle: Any = lib.llama_init_from_model(model.handle, _params(lib, config))
         if not self._handle:
             raise _context_error(config)
         self._memory = lib.llama_get_memory(self._handle)
-        self._batch = Batch(config.batch)
+        self._batches = {
+            width: Batch(config.batch, width, model.position_axes) for width in (0, *config.widths)
+        }
         self._rows_max = config.rows
         self._vocabulary_size = model.vocabulary_size
         self._view: Row = np.empty((0, model.vocabulary_size), np.float32)
         self._view_address = 0
+        self.recurrent = model.recurrent and config.kind == "target"
+        self._mixed = config.kind == "mtp"
+        self._width = model.width
+        self._evaluated = 0  # rows of the last decode
+        self._droppable = 0  # of them, how many a recurrent state can forget now
         self.batch_size = config.batch
         self.cells: int = lib.llama_n_ctx(self._handle)
+        self.snapshots: int = lib.llama_n_rs_seq(self._handle)
+        if not config.causal:
+            lib.llama_set_causal_attn(self._handle, False)  # noqa: FBT003 - positional in C
         if self.cells < config.cells:
             self.close()
             raise EngineError(
@@ -83,24 +99,97 @@ class Context:
                 LOG.problems(),
             )
 
-    def decode(self, tokens: Sequence[int], position: int, outputs: int) -> Row:
-        """Evaluate `tokens` at `position` and return the logits of the last `outputs` rows.
+    def decode(
+        self,
+        tokens: Sequence[int] | None,
+        position: int,
+        outputs: int,
+        embeddings: Rows | None = None,
+    ) -> Row:
+        """Evaluate rows at `position` and return the logits of the last `outputs` of them.
 
-        The result, float32 [outputs, vocabulary], is the library's own memory:
-        valid until the next decode, not to be written. Raises EngineError
-        `decode` when the library reports anything but success.
+        A row is a token, an embedding (float32 [rows, width], a width of the
+        configuration), or both. The result, float32 [outputs, vocabulary], is
+        the library's own memory: valid until the next decode, not to be
+        written. Raises EngineError `decode` when the library reports anything
+        but success.
         """
         if outputs > self._rows_max:
             msg = f"{outputs} rows of logits, room for {self._rows_max}"
             raise ValueError(msg)
         lib = native()
-        code = lib.llama_decode(self._handle, self._batch.fill(tokens, position, outputs))
+        raw = self._fill(tokens, position, outputs, embeddings)
+        self._evaluated = self._droppable = 0
+        code = lib.llama_decode(self._handle, raw)
         if code != 0:
-            raise _decode_error(code, len(tokens), position)
+            raise _decode_error(code, raw.n_tokens, position)
+        self._evaluated = raw.n_tokens
+        # The snapshots are of this decode alone: asked for more, the library says yes and
+        # leaves a wrong state behind.
+        self._droppable = min(self.snapshots, self._evaluated - 1)
         if not outputs:
             lib.llama_synchronize(self._handle)
             return self._view[:0]
         return self._logits(lib)[:outputs]
+
+    def encode(self, embeddings: Rows) -> None:
+        """Run the encoder on rows of embeddings, float32 [rows, width]; `nextn` has its output.
+
+        The memory is not touched. Raises EngineError `decode`.
+        """
+        position = self.filled()  # the encoder reads none, but they have to follow the memory's
+        raw = self._fill(None, position, len(embeddings), embeddings)
+        code = native().llama_encode(self._handle, raw)
+        if code != 0:
+            raise _decode_error(code, raw.n_tokens, position)
+        self._evaluated = raw.n_tokens
+        native().llama_synchronize(self._handle)
+
+    def expose_nextn(self, *, masked: bool) -> None:
+        """Keep the hidden state behind the last layer of every later row, for `nextn`.
+
+        masked: of the rows with logits only.
+        """
+        extension("set_embeddings_nextn")(self._handle, True, masked)  # noqa: FBT003 - C
+
+    def expose_layer_input(self, layer: int) -> None:
+        """Keep what block `layer` (from 0) takes in, of every later row, for `layer_input`."""
+        extension("set_embeddings_layer_inp")(self._handle, layer, True)  # noqa: FBT003 - C
+
+    def nextn(self, rows: int) -> Row:
+        """Hidden states of the first `rows` rows of the last decode: float32 [rows, width].
+
+        The library's own memory: valid until the next decode, not to be
+        written. `expose_nextn` has to be called before that decode.
+        """
+        return self._hidden(extension("get_embeddings_nextn")(self._handle), rows)
+
+    def layer_input(self, layer: int, rows: int) -> Row:
+        """What block `layer` took in for the first `rows` rows: float32 [rows, width], as `nextn`.
+
+        `expose_layer_input` has to be called before that decode.
+        """
+        return self._hidden(extension("get_embeddings_layer_inp")(self._handle, layer), rows)
+
+    def _hidden(self, pointer: Any, rows: int) -> Row:
+        if not 0 < rows <= self._evaluated:
+            msg = f"{rows} hidden rows of a decode of {self._evaluated}"
+            raise ValueError(msg)
+        if not pointer:
+            raise EngineError("decode", "the engine gave no hidden states", LOG.problems())
+        return np.ctypeslib.as_array(pointer, shape=(rows, self._width))
+
+    def _fill(
+        self, tokens: Sequence[int] | None, position: int, outputs: int, embeddings: Rows | None
+    ) -> Any:
+        width = 0 if embeddings is None else embeddings.shape[-1]
+        if self._mixed and (tokens is None or embeddings is None):
+            # The library takes tokens alone, and reads whatever states it saw last.
+            raise ValueError("rows of this context are tokens and embeddings, both")
+        if width not in self._batches:
+            msg = f"rows of {width} floats, this context takes {sorted(self._batches)}"
+            raise ValueError(msg)
+        return self._batches[width].fill(tokens, position, outputs, embeddings)
 
     def _logits(self, lib: Any) -> Row:
         """All rows of the library's buffer, which it may move between decodes."""
@@ -115,10 +204,38 @@ class Context:
         return self._view
 
     def trim(self, cells: int) -> bool:
-        """Forget every position from `cells` on; the library's word for it.
+        """Forget every position from `cells` on; whether the library says that it did.
 
-        Its word is not enough: ask `filled` what is really there.
+        False at once where the library would say yes and be wrong. Its word is
+        not enough: ask `filled` what is really there.
         """
+        if self.recurrent:
+            if self.filled() - cells > self._droppable:
+                return False
+            self._droppable = 0  # a second trim before the next decode is refused
+        return self._forget(cells)
+
+    def save(self) -> State:
+        """A copy of the recurrent state, to go back to with `load`. Empty without one."""
+        lib = native()
+        size = lib.llama_state_seq_get_size_ext(self._handle, _SEQUENCE, _RECURRENT_PART)
+        state = np.empty(size, np.uint8)
+        got = lib.llama_state_seq_get_data_ext(
+            self._handle, _bytes_of(state), size, _SEQUENCE, _RECURRENT_PART
+        )
+        if got != size:
+            raise EngineError("memory", "the engine could not copy its state", LOG.problems())
+        return state
+
+    def load(self, state: State, cells: int) -> bool:
+        """Go back to `state`, saved when the memory held `cells` positions; whether it worked."""
+        size = native().llama_state_seq_set_data_ext(
+            self._handle, _bytes_of(state), len(state), _SEQUENCE, _RECURRENT_PART
+        )
+        self._droppable = 0
+        return size == len(state) and self._forget(cells) and self.filled() == cells
+
+    def _forget(self, cells: int) -> bool:
         return bool(native().llama_memory_seq_rm(self._memory, _SEQUENCE, cells, -1))
 
     def filled(self) -> int:
@@ -127,6 +244,7 @@ class Context:
 
     def clear(self) -> None:
         """Forget everything."""
+        self._evaluated = self._droppable = 0
         # With True the buffers are zeroed too: a request must not depend on the one before.
         native().llama_memory_clear(self._memory, True)  # noqa: FBT003 - positional in C
 
@@ -142,6 +260,36 @@ class Context:
         return self._handle
 
 
+def _check(model: Model, config: ContextConfig) -> None:
+    """Refuse what the library answers by ending the process."""
+    if config.snapshots and config.batch < config.snapshots + _ROWS_BESIDE_SNAPSHOTS:
+        msg = f"a batch of {config.batch} rows is too small for {config.snapshots} snapshots"
+        raise ValueError(msg)
+    if config.kind == "mtp" and not model.has_mtp:
+        raise ValueError("the model was loaded without an MTP block")
+
+
+def _params(lib: Any, config: ContextConfig) -> Any:
+    params = lib.llama_context_default_params()
+    params.n_ctx = config.cells
+    params.n_batch = params.n_ubatch = config.batch
+    params.n_seq_max = 1
+    params.n_outputs_max = params.n_outputs_max_per_seq = config.rows
+    params.n_threads = params.n_threads_batch = config.threads
+    params.n_rs_seq = config.snapshots
+    params.ctx_type = _KINDS[config.kind]
+    if config.other is not None:
+        params.ctx_other = config.other.handle
+    params.flash_attn_type = _FLASH_ON if config.flash_attention else _FLASH_OFF
+    params.offload_kqv = params.op_offload = config.offload
+    params.no_perf = True
+    return params
+
+
+def _bytes_of(state: State) -> Any:
+    return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+
+
 def _context_error(config: ContextConfig) -> EngineError:
     if LOG.out_of_memory():
         message = f"there is not enough memory for a context of {config.cells} tokens"
@@ -150,7 +298,7 @@ def _context_error(config: ContextConfig) -> EngineError:
 
 
 def _decode_error(code: int, count: int, position: int) -> EngineError:
-    where = f"{count} tokens at position {position}"
+    where = f"{count} rows at position {position}"
     if code == _NO_SLOT:
         message = f"the context has no room for {where}"
     elif code == _ABORTED:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class DraftModel:
         self._cells = min(self._cells, len(self._tokens) - 1)
         self._trim()
         row = self._evaluate_known(len(self._tokens))
-        while (token := self._choose(row)) is not None:
+        while (token := most_probable(row[0], self._p_min)) is not None:
             self._proposal.append(token)
             if len(self._proposal) == limit:
                 break
@@ -105,13 +106,11 @@ class DraftModel:
             self._cells += len(chunk)
         return row
 
-    def _choose(self, row: Row) -> int | None:
-        """The most probable token, or None when it is not probable enough."""
-        logits = row[0]
-        token = int(logits.argmax())
-        top = logits[token]
-        if not math.isfinite(top):
-            return None  # advice that is no number is no advice
-        if self._p_min > 0 and 1.0 / float(np.exp(logits - top).sum()) < self._p_min:
-            return None
-        return token
+
+def open_draft_model(host: Host) -> MakeDrafting:
+    """The strategy `draft-model`: a context on the plan's draft; raises PowerError P528."""
+    draft, config = host.external(), host.config
+    context = host.context(draft, draft_shape(config))
+    return lambda: Drafting(
+        DraftModel(context, max_width=config.draft_max, p_min=config.draft_p_min)
+    )

@@ -19,16 +19,16 @@ from power.backends.interface import (
     Vocabulary,
 )
 from power.backends.llamacpp.context import Context, ContextConfig, default_threads
+from power.backends.llamacpp.drafters import DRAFTERS
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, rounded
 from power.backends.llamacpp.identity import read_identity
 from power.backends.llamacpp.library import disable_cuda_graphs, native
 from power.backends.llamacpp.model import Model
-from power.backends.llamacpp.proposers import make_proposer
 from power.backends.llamacpp.sampler import ChainSampler, GreedySampler, make_sampler
 from power.backends.llamacpp.target import LlamaTarget
 from power.backends.llamacpp.vocabulary import LlamaVocabulary
+from power.backends.none import NoProposer
 from power.diagnostics import fail
-
-_CELL_STEP = 256  # the library rounds a context up to it by itself
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class LlamaEngine:
         config: EngineConfig,
         identity: EngineIdentity,
         target: tuple[Model, Context],
-        draft: Context | None,
+        draft: MakeDrafting,
         resources: ExitStack,
     ) -> None:
         self.identity = identity
@@ -68,11 +68,15 @@ class LlamaEngine:
         """Clean memory and fresh samplers; ends the session before it."""
         self._end_session()
         self._context.clear()
-        target = LlamaTarget(self._context, self._model.vocabulary_size, rows=self._config.rows)
-        strategy = "off" if control else self._config.strategy
-        proposer = make_proposer(strategy, self._config, self._draft)
+        drafting = Drafting(NoProposer()) if control else self._draft()
+        target = LlamaTarget(
+            self._context,
+            self._model.vocabulary_size,
+            rows=self._config.rows,
+            observer=drafting.observer,
+        )
         self._sampler = make_sampler(sampling, self._model, target)
-        return LlamaSession(target, proposer, self._sampler)
+        return LlamaSession(target, drafting.proposer, self._sampler)
 
     def close(self) -> None:
         """Free samplers, then contexts, then models, the draft's first; safe to call again."""
@@ -91,25 +95,31 @@ def open_engine(
     """Load target and draft and make their contexts; frees everything when one fails."""
     if not config.cuda_graphs:
         disable_cuda_graphs()
+    drafter = DRAFTERS[config.strategy]
+    if bool(config.draft) != drafter.external:
+        fail(
+            "P529",
+            f"the strategy `{config.strategy}` was opened "
+            f"{'without its draft' if drafter.external else 'with a draft that it does not use'}",
+            hint="declare the manifest's `[draft]` for the strategies that use one, and compile "
+            "the plan again",
+        )
     lib = native()
     share = _Shares(config, progress)
     with ExitStack() as resources:
         target = _load(config, config.target, "target", share.of_target, resources)
-        _check_recurrent(config, target)
         draft = None
         if config.draft:
             draft = _load(config, config.draft, "draft", share.of_draft, resources)
-            _check_vocabularies(target, draft)
-        target_context = _closing(resources, Context(target, _target_shape(config)))
-        draft_context = None
-        if draft is not None:
-            draft_context = _closing(resources, Context(draft, _draft_shape(config)))
+        context = _closing(resources, _target_context(config, target))
+        host = Host(config, target, context, draft, own=lambda c: _closing(resources, c))
+        make_drafting = drafter.open(host)
         progress(1.0)
         return LlamaEngine(
             config,
             read_identity(lib, facts),
-            (target, target_context),
-            draft_context,
+            (target, context),
+            make_drafting,
             resources.pop_all(),
         )
 
@@ -131,63 +141,52 @@ def _load(
         what=what,
         gpu_layers=config.gpu_layers,
         main_gpu=config.main_gpu,
+        load_mtp=what == "target" and DRAFTERS[config.strategy].native,
         progress=progress,
     )
     resources.callback(model.close)
     return model
 
 
-def _target_shape(config: EngineConfig) -> ContextConfig:
+def _target_context(config: EngineConfig, target: Model) -> Context:
+    """The target's context. Raises PowerError P525 where it can not drop enough rows."""
+    snapshots = config.snapshots if target.recurrent else 0
+    padding = (config.rows or 1) - 1
+    if target.recurrent and padding > snapshots:
+        fail(
+            "P525",
+            "the target is recurrent and can not drop the padding of its passes",
+            expected=f"snapshots for {padding} rows",
+            found=f"{snapshots} snapshots",
+            hint="set `graph.shape` to `natural`, or raise `spec_mtp_recurrent_snapshots`",
+        )
+    context = Context(target, _target_shape(config, snapshots))
+    if context.snapshots != snapshots:
+        found = context.snapshots
+        context.close()
+        fail(
+            "P525",
+            "the engine keeps no snapshots of this target's recurrent state",
+            expected=f"{snapshots} snapshots",
+            found=f"{found} snapshots",
+            hint="set `spec_mode` to `off` and `graph.shape` to `natural`",
+        )
+    return context
+
+
+def _target_shape(config: EngineConfig, snapshots: int) -> ContextConfig:
     rows = config.rows or config.draft_max + 1
     # A pass near the end of the context still has all its rows; they are trimmed after it.
-    cells = _rounded(config.context + rows)
+    cells = rounded(config.context + rows)
     return ContextConfig(
         cells=cells,
-        batch=min(max(config.prefill_batch, rows), cells),
+        batch=min(max(config.prefill_batch, rows, snapshots + 2), cells),
         rows=rows,
         threads=config.threads or default_threads(),
         flash_attention=config.flash_attention,
         offload=config.gpu_layers != 0,
+        snapshots=snapshots,
     )
-
-
-def _draft_shape(config: EngineConfig) -> ContextConfig:
-    cells = _rounded(config.context + config.draft_max + 1)
-    return ContextConfig(
-        cells=cells,
-        batch=min(config.prefill_batch, cells),
-        rows=1,
-        threads=config.threads or default_threads(),
-        flash_attention=config.flash_attention,
-        offload=config.gpu_layers != 0,
-    )
-
-
-def _rounded(cells: int) -> int:
-    return -(-cells // _CELL_STEP) * _CELL_STEP
-
-
-def _check_recurrent(config: EngineConfig, target: Model) -> None:
-    """A recurrent state has no suffix to trim: only one-row passes need none."""
-    if target.recurrent and (config.strategy != "off" or (config.rows or 1) > 1):
-        fail(
-            "P525",
-            "the target is recurrent, and this adapter can not drop rejected rows of its state",
-            expected="spec_mode `off` with shape `natural`",
-            found=f"spec_mode `{config.strategy}` with {config.rows or 'natural'} rows",
-            hint="set `spec_mode` to `off` and `graph.shape` to `natural`",
-        )
-
-
-def _check_vocabularies(target: Model, draft: Model) -> None:
-    if target.vocabulary_size != draft.vocabulary_size:
-        fail(
-            "P528",
-            "the draft has another vocabulary than the target",
-            expected=f"{target.vocabulary_size} tokens",
-            found=f"{draft.vocabulary_size} tokens",
-            hint="choose a draft made for this target",
-        )
 
 
 class _Shares:

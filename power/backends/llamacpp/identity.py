@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from power.backends.interface import EngineFacts, EngineIdentity
+from power.backends.llamacpp.capabilities import reasons
+from power.backends.llamacpp.symbols import SYMBOLS
 from power.diagnostics import fail
 
 _LIBRARY = re.compile(r"^lib(llama|ggml|mtmd)[\w.+-]*\.so[\w.]*$")
@@ -31,7 +33,15 @@ def read_identity(lib: Any, facts: EngineFacts) -> EngineIdentity:
         libraries=_mapped_libraries(Path("/proc/self/maps").read_text("utf-8", "surrogateescape")),
         devices=_devices(lib),
         system_info=lib.llama_print_system_info().decode("utf-8", "replace").strip(" |"),
+        lacks=_lacks(lib),
     )
+
+
+def _lacks(lib: Any) -> dict[str, str]:
+    """Strategies for which the mapped library lacks a function, and which one."""
+    handle = lib._lib  # noqa: SLF001 - the one ctypes handle of the package
+    there = frozenset(name for name, symbol in SYMBOLS.items() if hasattr(handle, symbol))
+    return {strategy: why for strategy, why in reasons(there).items() if why is not None}
 
 
 def _mapped_libraries(maps: str) -> dict[str, str]:

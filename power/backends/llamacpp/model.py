@@ -14,6 +14,8 @@ from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
 LOAD_READ, LOAD_MMAP = 0, 1
 
 _SPLIT_NONE = 0
+_POSITION_AXES = 4  # of rotary sections: time, height, width, and one that nobody uses
+_TEXT_BYTES = 256
 
 
 class Model:
@@ -22,7 +24,8 @@ class Model:
     fds: the GGUF's shards in order, as open descriptors; they may be closed
     after the constructor. Every tensor is validated: a NaN, an infinity or a
     broken block refuses the file. progress gets 0.0 to 1.0; an exception it
-    raises stops the loading and comes out of the constructor.
+    raises stops the loading and comes out of the constructor. load_mtp: load the
+    blocks of the model's own draft (multi-token prediction) too.
     Raises EngineError, kind `load` or `memory`.
     """
 
@@ -33,6 +36,7 @@ class Model:
         what: str,
         gpu_layers: int | Literal["all"] = "all",
         main_gpu: int = 0,
+        load_mtp: bool = False,
         load_mode: int | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
@@ -43,6 +47,7 @@ class Model:
         if lib.llama_supports_gpu_offload():
             params.split_mode = _SPLIT_NONE  # the whole model on main_gpu, as the plan says
         params.load_mode = safe_load_mode(fds) if load_mode is None else load_mode
+        params.load_mtp = load_mtp
         params.check_tensors = True
         params.use_extra_bufts = extra_buffers_are_safe()
         watcher = _Progress(progress)
@@ -56,9 +61,27 @@ class Model:
             raise _refusal(what)
         self.vocab: Any = lib.llama_model_get_vocab(self._handle)
         self.vocabulary_size: int = lib.llama_vocab_n_tokens(self.vocab)
+        self.width: int = lib.llama_model_n_embd(self._handle)
+        rotary = lib.llama_model_rope_type(self._handle)
+        sections = rotary in {lib.LLAMA_ROPE_TYPE_MROPE, lib.LLAMA_ROPE_TYPE_IMROPE}
+        self.position_axes = _POSITION_AXES if sections else 1
+        # The count is the file's: it says the same when the blocks were not loaded. The library
+        # evaluates a single one.
+        self.has_mtp: bool = load_mtp and lib.llama_model_n_layer_nextn(self._handle) == 1
         self.recurrent: bool = bool(
             lib.llama_model_is_recurrent(self._handle) or lib.llama_model_is_hybrid(self._handle)
         )
+
+    def text(self, key: str) -> str | None:
+        """A metadata value as the library writes it (`true`, `8`), None where the file is silent.
+
+        Cut at 255 bytes.
+        """
+        buffer = ctypes.create_string_buffer(_TEXT_BYTES)
+        size = native().llama_model_meta_val_str(
+            self.handle, key.encode(), buffer, ctypes.sizeof(buffer)
+        )
+        return buffer.value.decode("utf-8", "replace") if size >= 0 else None
 
     @property
     def handle(self) -> Any:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from power.backends.errors import EngineError
-from power.backends.llamacpp.context import Context, Row
+from power.backends.llamacpp.context import Context, Row, State
+from power.backends.llamacpp.drafting import RowObserver
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +19,52 @@ class TargetCheckpoint:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Committed tokens that one decode evaluated, and the rows it had.
+
+    The bits of a row depend on how many rows its decode had. Evaluated again
+    at the same count, the memory holds the same bits.
+    """
+
+    tokens: tuple[int, ...]
+    rows: int
+    outputs: int
+
+
 class LlamaTarget:
     """`power.speculation.protocols.Target` on one context.
 
     rows: the fixed row count of every pass, or None for the natural shape. At
     a fixed shape the last token is repeated up to `rows`; those rows give
     logits too, so that every matrix product of a pass has the same shape, and
-    are trimmed with the rejected ones.
+    are trimmed with the rejected ones. observer: sees the real rows of every
+    decode before the next one.
+
+    A recurrent target cannot drop a whole pass. Where the coming pass may
+    reject more rows than it has snapshots, its state is copied first; where
+    something else asks for a way back (a cancel, a failure), the committed
+    pieces are evaluated again as they were.
     """
 
-    def __init__(self, context: Context, vocabulary_size: int, *, rows: int | None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        vocabulary_size: int,
+        *,
+        rows: int | None,
+        observer: RowObserver | None = None,
+    ) -> None:
         self._context = context
         self._vocabulary_size = vocabulary_size
         self._rows = rows
-        self._history: list[int] = []  # committed tokens, to rebuild where a trim is refused
+        self._observer = observer
+        self._history: list[Piece] = []
+        self._position = 0
         self._pass: tuple[int, ...] = ()
+        self._pass_rows = 0
+        self._saved: tuple[int, State] | None = None  # committed tokens, state
+        self._intact = True  # no evaluation failed half way since the memory was last set up
         self._logits: Row = np.empty((0, vocabulary_size), np.float32)
 
     @property
@@ -43,7 +75,7 @@ class LlamaTarget:
     @property
     def position(self) -> int:
         """Committed tokens in memory."""
-        return len(self._history)
+        return self._position
 
     def row(self, index: int) -> Row:
         """Logits after the anchor and `index` proposed tokens: float32 [vocabulary], a view.
@@ -60,35 +92,33 @@ class LlamaTarget:
         """Evaluate and commit `tokens` in chunks of the context's batch."""
         size = self._context.batch_size
         for start in range(0, len(tokens), size):
-            chunk = tokens[start : start + size]
-            self._context.decode(chunk, self.position, outputs=0)
-            self._history.extend(chunk)
+            chunk = tuple(tokens[start : start + size])
+            self._commit(self._decode(chunk, len(chunk), outputs=0))
 
     def checkpoint(self) -> TargetCheckpoint:
-        """The committed state; costs nothing with a cache that is only appended to."""
+        """The committed state; costs nothing, a copy is made by the pass that may need it."""
         return TargetCheckpoint(self.position)
 
     def evaluate(self, tokens: Sequence[int]) -> None:
         """One pass at `position`; nothing is committed yet."""
         self._pass = ()
-        padded = [*tokens]
-        if self._rows is not None:
-            if len(padded) > self._rows:
-                msg = f"a pass of {len(padded)} tokens, the shape is fixed at {self._rows} rows"
-                raise ValueError(msg)
-            padded += padded[-1:] * (self._rows - len(padded))
-        self._logits = self._context.decode(padded, self.position, outputs=len(padded))
-        self._pass = tuple(tokens)
+        rows = self._rows or len(tokens)
+        if len(tokens) > rows:
+            msg = f"a pass of {len(tokens)} tokens, the shape is fixed at {rows} rows"
+            raise ValueError(msg)
+        if self._context.recurrent and rows - 1 > self._context.snapshots:
+            self._saved = (self.position, self._context.save())
+        self._decode(tuple(tokens), rows, outputs=rows)
+        self._pass, self._pass_rows = tuple(tokens), rows
 
     def commit(self, keep: int) -> bool:
         """Keep the first `keep` rows of the last pass; False when the rest was not trimmed."""
         if not 1 <= keep <= len(self._pass):
             msg = f"keep {keep} rows of a pass of {len(self._pass)}"
             raise ValueError(msg)
-        end = self.position + keep
-        if not self._trimmed_to(end):
+        if not self._trimmed_to(self.position + keep):
             return False
-        self._history.extend(self._pass[:keep])
+        self._commit(Piece(self._pass[:keep], self._pass_rows, self._pass_rows))
         self._pass = ()
         return True
 
@@ -102,15 +132,34 @@ class LlamaTarget:
             )
 
     def restore(self, checkpoint: object) -> None:
-        """Return to `checkpoint`, by a trim, or by evaluating everything again."""
+        """Return to `checkpoint`: by a trim, by the saved state, or by evaluating again."""
         if not isinstance(checkpoint, TargetCheckpoint) or checkpoint.position > self.position:
             msg = f"no checkpoint of this target: {checkpoint!r}"
             raise ValueError(msg)
         self._pass = ()
         end = checkpoint.position
-        del self._history[end:]
-        if not self._trimmed_to(end):
+        while self.position > end:
+            self._position -= len(self._history.pop().tokens)
+        if self._saved is not None and self._saved[0] > end:
+            self._saved = None  # of tokens that are gone
+        # A failed evaluation may have written to a recurrent state, at no position that shows it.
+        trusted = self._intact or not self._context.recurrent
+        if not ((trusted and self._trimmed_to(end)) or self._loaded(end)):
             self._rebuild()
+        self._intact = True
+
+    def _decode(self, tokens: tuple[int, ...], rows: int, *, outputs: int) -> Piece:
+        padded = tokens + tokens[-1:] * (rows - len(tokens))
+        self._intact = False
+        self._logits = self._context.decode(padded, self.position, outputs=outputs)
+        self._intact = True
+        if self._observer is not None:
+            self._observer.observe(tokens, self.position)
+        return Piece(tokens, rows, outputs)
+
+    def _commit(self, piece: Piece) -> None:
+        self._history.append(piece)
+        self._position += len(piece.tokens)
 
     def _trimmed_to(self, end: int) -> bool:
         """Whether the memory holds `end` cells, after a trim where it held more."""
@@ -118,9 +167,19 @@ class LlamaTarget:
             return self._context.filled() == end
         return self._context.trim(end) and self._context.filled() == end
 
+    def _loaded(self, end: int) -> bool:
+        """Whether the memory holds `end` cells by going back to a state saved there."""
+        if self._saved is None or self._saved[0] != end:
+            return False
+        return self._context.load(self._saved[1], end)
+
     def _rebuild(self) -> None:
-        tokens, self._history = self._history, []
+        pieces, self._history, self._position = self._history, [], 0
         self._context.clear()
-        self.prefill(tokens)
-        if self._context.filled() != len(tokens):
-            raise EngineError("decode", f"the engine lost its {len(tokens)} evaluated tokens")
+        for piece in pieces:
+            self._decode(piece.tokens, piece.rows, outputs=piece.outputs)
+            if not self._trimmed_to(self.position + len(piece.tokens)):
+                raise EngineError(
+                    "decode", f"the engine lost the {len(piece.tokens)} tokens it evaluated again"
+                )
+            self._commit(piece)

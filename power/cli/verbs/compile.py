@@ -37,6 +37,8 @@ def command(
 ) -> None:
     """Verify MANIFEST, its profile and its artifacts, and lock the plan."""
     with Verb("compile", fmt) as verb:
+        from dataclasses import asdict
+
         from power.backends.registry import backend
         from power.plan.check import check_lock
         from power.plan.compile import compile_manifest, default_lock_path, write_lock
@@ -59,6 +61,7 @@ def command(
             "requested": plan.speculation.requested,
             "strategy": plan.speculation.strategy,
             "reason": plan.speculation.reason,
+            "memory_bytes": None if compiled.memory is None else asdict(compiled.memory),
         }
         strategy = f"{plan.speculation.strategy} ({escape(plan.speculation.reason)})"
         if check:
@@ -68,3 +71,5 @@ def command(
         write_lock(lock, compiled)
         verb.say(f"wrote {escape(str(lock))}: {strategy}")
         verb.say(f"plan {plan.lock.plan_sha256}")
+        if compiled.memory is not None:
+            verb.say(f"memory {compiled.memory.text()}")

@@ -29,12 +29,13 @@ def command(fmt: str) -> None:
         lines = [("power", __version__), ("python", platform.python_version()), *host.items()]
         verb.out(_table(lines))
         try:
-            capabilities = backend().describe().capabilities
+            described = backend().describe().capabilities
             engine = probe()
         except PowerError as error:
             verb.note(error.diagnostics)
             verb.answer(ExitCode.NO)
             return
+        capabilities = {**described, **engine.lacks}  # what is loaded has the last word
         verb.data["engine"] = asdict(engine)
         verb.data["strategies"] = [
             {"strategy": name, "executes": reason is None} | ({"reason": reason} if reason else {})

@@ -1,0 +1,24 @@
+"""What a draft head's logits propose: one token, or nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from power.backends.llamacpp.context import Row
+
+
+def most_probable(logits: Row, p_min: float) -> int | None:
+    """The first token of the highest logit, float32 [tokens], or None for no proposal.
+
+    None where its softmax probability is below `p_min` (0 to 1; 0 asks for
+    none), and where the logits are no numbers: a broken head is no advice.
+    """
+    token = int(logits.argmax())
+    top = logits[token]
+    if not math.isfinite(top):
+        return None
+    if p_min > 0 and 1.0 / float(np.exp(logits - top).sum()) < p_min:
+        return None
+    return token

@@ -1,26 +1,21 @@
 """A manifest laid over its profile laid over the defaults.
 
-`load_effective(path, profile=None)` is what a compiler calls: it reads both
-files, merges them and checks the rules between keys. `Effective` keeps where
-each value came from, so that later findings can point at the right line.
+`Effective` keeps where each value came from, so that later findings can point
+at the right line. `power.manifest.effective` reads the files that are merged.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
-from power.diagnostics import PowerError, Span
+from power.diagnostics import Span
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
-    load_manifest,
-    load_profile,
 )
 from power.manifest.model import SECTIONS, Draft, Settings, Target
-from power.manifest.shipped import profile_path
 
 Layer = Literal["manifest", "profile", "default"]
 
@@ -136,31 +131,6 @@ class Effective:
         """The spans of `(section, key, label)` triples that were written somewhere."""
         found = (self.span(section, key, label) for section, key, label in places)
         return tuple(span for span in found if span is not None)
-
-
-def load_effective(path: Path, profile: str | None = None) -> Effective:
-    """Read the manifest at `path` and its profile, merge them, check the rules.
-
-    `profile` replaces the one that the manifest names: a shipped name, or a path
-    relative to the working folder. Raises `PowerError` with P1xx codes.
-    """
-    from power.manifest.rules import check_rules  # noqa: PLC0415 - rules speak of Effective
-
-    loaded = load_manifest(path)
-    effective = merge(loaded, _profile_of(loaded, path, profile))
-    problems = check_rules(effective)
-    if problems:
-        raise PowerError(problems)
-    return effective
-
-
-def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> LoadedProfile | None:
-    if override is not None:
-        return load_profile(profile_path(override, Path()))
-    reference = loaded.manifest.profile
-    if reference is None:
-        return None
-    return load_profile(profile_path(reference, path.parent, loaded.span("profile")))
 
 
 def merge(loaded: LoadedManifest, profile: LoadedProfile | None) -> Effective:

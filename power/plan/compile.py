@@ -10,8 +10,9 @@ from power.artifact.facts import HeaderFacts
 from power.artifact.hashing import hash_files
 from power.artifact.header import Header
 from power.diagnostics import Diagnostic, PowerError, Span, fail
+from power.manifest.effective import load_effective
 from power.manifest.meaning import meaning_sha256
-from power.manifest.merge import Effective, load_effective
+from power.manifest.merge import Effective
 from power.plan import files, lock
 from power.plan.artifacts import (
     Headers,

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from power.backends.llamacpp.backend import library_path
+from power.backends.llamacpp.installation import library_path
 from power.backends.llamacpp.symbols import SYMBOLS
 from power.plan.capabilities import STRATEGIES
 from tests.cli.conftest import Bench

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from power.backends.llamacpp import extensions
-from power.backends.llamacpp.backend import library_path
 from power.backends.llamacpp.capabilities import NEEDS, capabilities
 from power.backends.llamacpp.drafters import DRAFTERS
 from power.backends.llamacpp.extensions import extension
+from power.backends.llamacpp.installation import library_path
 from power.backends.llamacpp.symbols import NEXTN, SYMBOLS, exported
 from power.diagnostics import PowerError
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.diagnostics import PowerError
+from power.manifest.effective import load_effective
 from power.manifest.load import parse_manifest, parse_profile
-from power.manifest.merge import load_effective, merge
+from power.manifest.merge import merge
 
 Written = Callable[[str, str], Path]
 PROFILE = """\

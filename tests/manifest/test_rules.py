@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from power.diagnostics import Diagnostic, PowerError
-from power.manifest.merge import Effective, load_effective
+from power.manifest.effective import load_effective
+from power.manifest.merge import Effective
 
 DIGEST = "ab" * 32
 Written = Callable[[str, str], Path]

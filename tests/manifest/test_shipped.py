@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from power.manifest.effective import load_effective
 from power.manifest.load import load_manifest, load_profile
-from power.manifest.merge import load_effective
 from power.manifest.shipped import profile_names, shipped
 
 MANIFESTS = sorted(shipped("manifests").glob("*.toml"))

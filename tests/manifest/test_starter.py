@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.diagnostics import PowerError
+from power.manifest.effective import load_effective
 from power.manifest.load import parse_manifest
-from power.manifest.merge import load_effective
 from power.manifest.model import DraftKind
 from power.manifest.starter import MeasuredArtifact, MeasuredFile, name_from, starter
 

@@ -7,7 +7,7 @@ from collections import deque
 from functools import cache
 from typing import Any
 
-from power.backends.llamacpp.backend import KNOWN_VERSIONS, PACKAGE, installed_version
+from power.backends.llamacpp.installation import KNOWN_VERSIONS, PACKAGE, installed_version
 from power.diagnostics import fail
 
 _KEPT_LINES = 400

@@ -19,7 +19,7 @@ export POWER_ARTIFACTS ?= $(CURDIR)/artifacts
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types units docs models parity bench clean
+.PHONY: help demo test lint types units docs models parity matrix bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,6 +59,9 @@ parity: $(VENV)/.installed ## Compare speculative with plain decoding on real mo
 	@if ls artifacts/qwen2.5-coder-1.5b-*.gguf artifacts/qwen2.5-coder-0.5b-*.gguf >/dev/null 2>&1; \
 	then set -x; $(BIN)/python -m tools.parity qwen; \
 	else echo "SKIPPED: Qwen2.5-Coder is not here; make models fetches it" >&2; fi
+
+matrix: $(VENV)/.installed ## Compare every strategy with its control on tiny models (20 minutes)
+	$(BIN)/python -m tools.exactness_matrix --write
 
 bench: $(VENV)/.installed ## Measure Power's own cost, as ratios within one run
 	$(BIN)/python tools/fetch_models.py smollm2-135m

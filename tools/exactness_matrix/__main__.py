@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,15 +63,16 @@ def page(table: dict[Key, Tally], prompts: int, tokens: int) -> str:
     engine = BACKEND.describe()
     runs, equal = (sum(getattr(t, name) for t in table.values()) for name in ("runs", "equal"))
     samplers = " and ".join(SAMPLERS)
+    text = f"""\
+{equal} of {runs} runs gave the token ids of their control run: the target alone, at the same shape.
+{prompts} prompts, {tokens} tokens each, {samplers}; K from 1 to 10 and S up to K as far as each
+draft's contract allows; {engine.package} {engine.version} with llama.cpp {engine.llama_cpp} on a
+CPU, one thread. The models are tiny constructed files that `tools/build_drafts` makes again byte for
+byte; their drafts are made to be wrong at times, so acceptance says nothing about trained ones."""
     return f"""\
 # Exactness, run by run
 
-{equal} of {runs} runs gave the token ids of their control run: the target alone, at the same
-shape. {prompts} prompts, {tokens} tokens each, {samplers}; K from 1 to 10 and S up to K as far
-as each draft's contract allows; {engine.package} {engine.version} with llama.cpp
-{engine.llama_cpp} on a CPU, one thread. The models are tiny constructed files that
-`tools/build_drafts` makes again byte for byte; their drafts are made to be wrong at times, so
-acceptance says nothing about trained ones.
+{textwrap.fill(text, 100, break_on_hyphens=False)}
 
 Written by `python -m tools.exactness_matrix --write`, which exits 1 when a single run differs.
 What the words mean: [Speculation, by the round](../explanation/speculation.md).

@@ -80,10 +80,11 @@ def shapes(pair: Pair) -> Iterator[Shape]:
     """Every engine of `pair`: K x S x FR. A fixed shape wherever padding can be dropped."""
     for k, s in _windows(pair):
         fits = not pair.recurrent or s >= k
-        for rule, rows in _heads(pair):
+        heads = tuple(_heads(pair))
+        for rule, rows in heads:
             yield Shape(pair, k, s, k + 1 if fits else None, rule, rows)
         if fits and pair.recurrent:
-            yield Shape(pair, k, s, None)
+            yield Shape(pair, k, s, None, *heads[0])
 
 
 def _windows(pair: Pair) -> Iterator[tuple[int, int]]:

@@ -33,6 +33,8 @@ def incoherent(plan: Plan) -> tuple[rules.Finding, ...]:
         ("draft", "path"): (plan.draft, traits.external),
     }
     wrong = [key for key, (value, present) in wanted.items() if (value is not None) != present]
+    if plan.name != plan.manifest.name:
+        wrong.append(("manifest", "name"))
     if plan.draft is not None and plan.draft.kind != spec.strategy:
         wrong.append(rules.DRAFT_KIND)
     k, s = spec.spec_draft_max, spec.spec_mtp_recurrent_snapshots

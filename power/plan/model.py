@@ -20,6 +20,11 @@ Width = Annotated[int, Field(ge=1, le=64)]
 Rows = Annotated[int, Field(ge=1, le=4096)]
 Real = Annotated[float, AfterValidator(lambda value: value + 0.0)]  # -0.0, which RFC 8785 drops
 Share = Annotated[Real, Field(ge=0, le=1)]
+# A name becomes part of a receipt's file name: nothing that could lead to another folder.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+# One line for people, without control characters or marks that reorder what follows.
+Line = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,500}$")]
+Reason = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,2000}$")]
 Strategy = Literal[
     "off",
     "prompt-lookup",
@@ -40,7 +45,7 @@ class _Frozen(BaseModel):
 class Source(_Frozen):
     """A manifest or profile by name, and the digest of what it says (not of its layout)."""
 
-    name: str
+    name: Name
     sha256: Sha256
 
 
@@ -81,9 +86,9 @@ class Target(_Frozen):
     path: str
     bytes: Size
     sha256: Sha256
-    source: str | None = None
-    revision: str | None = None
-    license: str | None = None
+    source: Line | None = None
+    revision: Line | None = None
+    license: Line | None = None
     shards: list[Shard] | None = None
     header: Header
 
@@ -96,9 +101,9 @@ class Draft(_Frozen):
     bytes: Size
     sha256: Sha256
     target_sha256: Sha256
-    source: str | None = None
-    revision: str | None = None
-    license: str | None = None
+    source: Line | None = None
+    revision: Line | None = None
+    license: Line | None = None
     shards: list[Shard] | None = None
     header: Header
     contract: Contract
@@ -107,9 +112,9 @@ class Draft(_Frozen):
 class Speculation(_Frozen):
     """The strategy that will run, why, and its widths (None where it has no use for them)."""
 
-    requested: str
+    requested: Line
     strategy: Strategy
-    reason: str
+    reason: Reason
     spec_draft_max: Width | None = None  # K
     spec_draft_min: Annotated[int, Field(ge=0, le=64)] | None = None
     spec_draft_p_min: Share | None = None
@@ -194,7 +199,7 @@ class Plan(_Frozen):
 
     version: Count
     revision: Count
-    name: str
+    name: Name
     manifest: Source
     profile: Source | None = None
     target: Target

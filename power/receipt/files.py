@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from power.diagnostics import fail
@@ -12,6 +13,8 @@ from power.receipt.private_files import make_folder
 
 FOLDER = "receipts"
 SUFFIX = ".sigstore.json"
+# The names that a manifest may have, and so a plan.
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 # Base64 and the bundle around a payload at its limit.
 _FILE_LIMIT = 2 * strict_json.SIZE_LIMIT
 
@@ -24,7 +27,9 @@ def default_path(receipt: bytes, folder: Path) -> Path:
     """
     envelope = bundle.decode(receipt)
     statement = verify.parse(envelope, "receipt")
-    stem = f"{_stamp(statement)}-{statement.predicate.plan.name}"
+    name = statement.predicate.plan.name
+    # A signed statement may say anything; a name that could be a path is left out.
+    stem = f"{_stamp(statement)}-{name}" if _NAME.fullmatch(name) else _stamp(statement)
     return folder / FOLDER / f"{stem}-{verify.receipt_id(envelope.payload)[:12]}{SUFFIX}"
 
 

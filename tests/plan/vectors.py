@@ -58,6 +58,18 @@ EDITS: dict[str, Edit] = {
     "P434-width-out-of-range": swap("spec_draft_max = 7", "spec_draft_max = 65"),
     "P434-digest-in-capitals": lambda text: text[:-70] + text[-70:].upper(),
     "P434-beyond-rfc-8785": swap("bytes = 98362432", "bytes = 9007199254740992"),
+    "P434-name-that-climbs": swap(
+        '\nname = "small"\n\n[manifest]', '\nname = "../../small"\n\n[manifest]'
+    ),
+    "P434-manifest-name-that-climbs": swap(
+        '[manifest]\nname = "small"', '[manifest]\nname = "../small"'
+    ),
+    "P434-profile-name-in-capitals": swap('name = "balanced"', 'name = "Balanced"'),
+    "P434-name-too-long": swap(
+        '\nname = "small"\n\n[manifest]', f'\nname = "{"a" * 64}"\n\n[manifest]'
+    ),
+    "P434-control-character-in-a-license": swap('"Apache-2.0"', '"Apache\\u001b[31m"'),
+    "P434-reason-without-end": swap("asked for by name", "a" * 2001),
     "P435-edited-fact": swap("context = 4096", "context = 8192"),
     "P435-edited-name": swap('\nname = "small"\n\n', '\nname = "large"\n\n'),
     "P435-edited-artifact-digest": swap('sha256 = "aaaaa', 'sha256 = "aaaab'),
@@ -70,6 +82,9 @@ EDITS: dict[str, Edit] = {
     "P411-batch-without-room": resealed(swap("batch = 11", "batch = 8")),
     "P412-rows-above-batch": resealed(swap("rows = 8\n", "rows = 12\n")),
     "P419-context-beyond-target": resealed(swap("context = 4096", "context = 8193")),
+    "P424-another-name-than-the-manifest": resealed(
+        swap('\nname = "small"\n\n[manifest]', '\nname = "large"\n\n[manifest]')
+    ),
     "P424-no-rollback-rule": resealed(swap('rollback = "trim"\n', "")),
     "P424-another-effective-window": resealed(
         swap("effective_snapshots = 6", "effective_snapshots = 7")

@@ -1,6 +1,7 @@
 """Receipt files: a new name for each run, whole or not at all, never overwritten."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,15 @@ def test_each_run_has_a_name_of_its_own(tmp_path: Path) -> None:
         statement = build_statement(plan, samples.plan_bytes(plan), samples.REQUEST, record)
         files.write_receipt(bundle.sign(statement, KEY), folder=tmp_path)
     assert len(list((tmp_path / "receipts").iterdir())) == 3
+
+
+@pytest.mark.parametrize("name", ["../../climbed", "/climbed", "a/b", "..", "a\n", "A", "a" * 64])
+def test_a_name_that_could_be_a_path_is_left_out(tmp_path: Path, name: str) -> None:
+    statement = samples.sample_statement()
+    statement["predicate"]["plan"]["name"] = name
+    path = files.write_receipt(bundle.sign(statement, KEY), folder=tmp_path)
+    assert path.parent == tmp_path / "receipts"
+    assert re.fullmatch(r"20260823T101113Z-[0-9a-f]{12}\.sigstore\.json", path.name)
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -35,6 +35,8 @@ from power.runner.settings import engine_config, sampling_config, scheduler_sett
 from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
+_REPLACEMENT = "\ufffd"  # what stands in a text for bytes that are no UTF-8
+
 
 class OpenFile(Protocol):
     """A verified artifact file."""
@@ -133,10 +135,20 @@ class Runner:
         if self._worker is not None:
             self._worker.wake()
 
-    def generate(self, request: Request, on_text: Callable[[str], None] | None = None) -> RunRecord:
+    def generate(
+        self,
+        request: Request,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        on_bytes: Callable[[bytes], None] | None = None,
+    ) -> RunRecord:
         """Run one request; `on_text` gets its text in whole characters as it is committed.
 
-        When this raises, the text that `on_text` got stays valid, and there is no
+        `on_bytes` gets the bytes of the record's `text` instead: all its pieces
+        together are exactly these, also where they are no UTF-8, which `on_text`
+        shows as U+FFFD. What follows a U+FFFD comes at the end of the request.
+
+        When this raises, what the callbacks got stays valid, and there is no
         record. A cancelled request has one, with finish `cancelled`; if the
         worker does not end the request within 10 s, KeyboardInterrupt is raised.
         """
@@ -147,7 +159,7 @@ class Runner:
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
         try:
-            done = self._follow(worker, run, strategy, on_text)
+            done = self._follow(worker, run, strategy, _Text(on_text, on_bytes))
         except PowerError as error:
             if error.exit_code > ExitCode.CANNOT_JUDGE:
                 self._drop()
@@ -189,20 +201,19 @@ class Runner:
         worker: WorkerProcess,
         run: Run,
         strategy: str,
-        on_text: Callable[[str], None] | None,
+        text: _Text,
     ) -> Done:
         """Send `run` and follow it to its end, which has to be one that it can have."""
         worker.doing = "running the request"
         if self._cancelled:
             worker.send(Cancel(run.number))  # before it, so that no round of it runs
         worker.send(run)
-        text = _Text(on_text)
         done = self._until_done(worker, text)
         reason = contradiction(run, done, text.whole)
         if reason is not None:
             worker.fail_protocol(reason)
         check_strategy(strategy, done.proposer_width)
-        text.finish(done.text.decode("utf-8", "replace"))
+        text.finish(done.text)
         return done
 
     def _load(
@@ -274,9 +285,16 @@ class Runner:
 class _Text:
     """The text of one request as it comes."""
 
-    def __init__(self, on_text: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        on_text: Callable[[str], None] | None,
+        on_bytes: Callable[[bytes], None] | None,
+    ) -> None:
         self._pieces: list[str] = []
         self._on_text = on_text
+        self._on_bytes = on_bytes
+        self._exact = 0  # bytes that `on_bytes` has got
+        self._holding = False  # a U+FFFD came, which may stand for other bytes
 
     @property
     def whole(self) -> str:
@@ -285,13 +303,26 @@ class _Text:
 
     def add(self, piece: str) -> None:
         """Keep `piece` and hand it on."""
+        self._show(piece)
+        if not self._holding:
+            sure, replaced, _ = piece.partition(_REPLACEMENT)
+            self._holding = bool(replaced)
+            self._hand_on(sure.encode())
+
+    def finish(self, exact: bytes) -> None:
+        """Hand on what a cancelled request had held back, and the bytes that no text can show."""
+        self._show(exact.decode("utf-8", "replace")[len(self.whole) :])
+        self._hand_on(exact[self._exact :])
+
+    def _show(self, piece: str) -> None:
         self._pieces.append(piece)
         if self._on_text is not None and piece:
             self._on_text(piece)
 
-    def finish(self, whole: str) -> None:
-        """Hand on what a cancelled request had held back."""
-        self.add(whole[len(self.whole) :])
+    def _hand_on(self, part: bytes) -> None:
+        self._exact += len(part)
+        if self._on_bytes is not None and part:
+            self._on_bytes(part)
 
 
 def _now() -> str:

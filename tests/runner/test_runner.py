@@ -65,3 +65,40 @@ def test_stop_sequences_and_seed_reach_the_engine(make_runner: MakeRunner) -> No
     with make_runner() as runner:
         record = runner.generate(Request("copy:abcdef", stop=("de",), seed=11))
     assert (record.text, record.finish, record.seed) == (b"abc", "stop", 11)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "shown"),
+    [
+        ("h\u00e9\u20ac", 6, "h\u00e9\u20ac"),
+        ("h\u00e9\u20ac", 2, "h\ufffd"),  # ends inside a character
+        ("h\u00e9\u20ac", 5, "h\u00e9\ufffd"),
+        ("a\ufffdb", 5, "a\ufffdb"),  # the model's own U+FFFD
+        ("a\ufffdb", 3, "a\ufffd"),
+    ],
+)
+def test_the_bytes_are_those_of_the_record(
+    make_runner: MakeRunner, text: str, tokens: int, shown: str
+) -> None:
+    parts: list[bytes] = []
+    pieces: list[str] = []
+    with make_runner() as runner:
+        record = runner.generate(
+            Request(f"copy:{text}", max_tokens=tokens), pieces.append, on_bytes=parts.append
+        )
+    assert b"".join(parts) == record.text == text.encode()[:tokens]
+    assert "".join(pieces) == shown
+    assert parts[0] == text[0].encode()  # as it came, not at the end
+    assert all(parts)
+
+
+def test_the_bytes_of_a_cancelled_request_are_those_of_its_record(make_runner: MakeRunner) -> None:
+    parts: list[bytes] = []
+    with make_runner() as runner:
+
+        def cancel(part: bytes) -> None:
+            parts.append(part)
+            runner.cancel()
+
+        record = runner.generate(Request("copy:\u00e9", max_tokens=32), on_bytes=cancel)
+    assert b"".join(parts) == record.text

@@ -62,3 +62,22 @@ def test_the_log_joins_lines_and_keeps_the_last() -> None:
     log.add(3, "warned: ")
     log.add(5, "twice\n")
     assert log.problems() == "warned: twice"
+
+
+@pytest.mark.parametrize(
+    ("text", "memory"),
+    [
+        (
+            "llama_model_load: error loading model: mmap failed: Resource temporarily unavailable\n",
+            1,
+        ),
+        ("ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 9\n", 1),
+        ("llama_model_load: error loading model: tensor 'a' is out of bounds\n", 0),
+    ],
+)
+def test_the_log_tells_want_of_memory_from_a_bad_file(text: str, memory: int) -> None:
+    log = NativeLog()
+    log.add(2, "out of memory\n")  # information is no failure
+    assert not log.out_of_memory()
+    log.add(4, text)
+    assert log.out_of_memory() == bool(memory)

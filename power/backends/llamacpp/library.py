@@ -11,7 +11,13 @@ from power.backends.llamacpp.installation import KNOWN_VERSIONS, PACKAGE, instal
 from power.diagnostics import fail
 
 _KEPT_LINES = 400
-_OUT_OF_MEMORY = ("failed to allocate", "unable to allocate", "bad_alloc", "out of memory")
+_OUT_OF_MEMORY = (
+    "failed to allocate",
+    "unable to allocate",
+    "bad_alloc",
+    "out of memory",
+    "resource temporarily unavailable",  # EAGAIN: the loader's mapping or a thread past a limit
+)
 _WARN, _ERROR, _CONTINUED = 3, 4, 5  # ggml_log_level of ggml.h
 
 

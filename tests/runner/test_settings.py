@@ -158,6 +158,11 @@ class TestSpawn:
             "GGML_ANYTHING": "1",
             "PYTHONSTARTUP": "x",
             "LD_PRELOAD": "x",
+            # names that only begin as one that a child gets
+            "CUDA_INJECTION64_PATH": "secret",
+            "COVERAGE_TOKEN": "secret",
+            "LC_SECRET": "secret",
+            "NVIDIA_API_KEY": "secret",
         }
         found = child_environment(given, ["", "relative", "/lib/a", "/lib/b"])
         assert found.pop("PYTHONPATH") == os.pathsep.join(["/lib/a", "/lib/b"])

@@ -61,36 +61,47 @@ class WorkerProcess:
         self._log = bytearray()
         self._ended = False  # the socket has
         self._woken = False
-        self._selector = selectors.DefaultSelector()
-        self._socket, theirs = socket.socketpair()
-        self._wake_in, self._wake_out = socket.socketpair()
-        self._output, their_output = os.pipe()
-        for descriptor in (self._socket, self._wake_in, self._wake_out):
-            descriptor.setblocking(False)  # noqa: FBT003 - the name says it
-        os.set_blocking(self._output, False)
-        for source in (self._socket, self._wake_in, self._output):
-            self._selector.register(source, selectors.EVENT_READ)
+        self._ours = contextlib.ExitStack()  # every descriptor of our side
         try:
-            self._child = subprocess.Popen(
-                [*command, str(theirs.fileno()), str(os.getpid())],
-                stdin=subprocess.DEVNULL,
-                stdout=their_output,  # kept for the crash message, never shown as output
-                stderr=their_output,
-                env=child_environment(),
-                pass_fds=(theirs.fileno(), *descriptors),
-                start_new_session=True,
-            )
+            self._start(command, descriptors)
         except OSError as error:
-            self._close_descriptors()
+            self._ours.close()
             fail(
                 "P508",
                 f"the engine's worker could not be started: {error.strerror}",
                 place=str(command[0]),
-                hint="check that Python's executable is there and that processes can be made",
+                hint="check that Python's executable is there, that processes can be made, "
+                "and that more files can be opened (`ulimit -n`)",
             )
-        finally:
-            theirs.close()
-            os.close(their_output)
+
+    def _start(self, command: Sequence[str], descriptors: Sequence[int]) -> None:
+        """Make what connects the two processes, then the worker; OSError leaves `_ours`."""
+        ours = self._ours
+        self._selector = ours.enter_context(selectors.DefaultSelector())
+        with contextlib.ExitStack() as theirs:
+            self._socket, their_socket = socket.socketpair()
+            ours.enter_context(self._socket)
+            theirs.enter_context(their_socket)
+            self._wake_in, self._wake_out = socket.socketpair()
+            ours.enter_context(self._wake_in)
+            ours.enter_context(self._wake_out)
+            self._output, their_output = os.pipe()
+            ours.callback(os.close, self._output)
+            theirs.callback(os.close, their_output)
+            for end in (self._socket, self._wake_in, self._wake_out):
+                end.setblocking(False)  # noqa: FBT003 - the name says it
+            os.set_blocking(self._output, False)
+            for source in (self._socket, self._wake_in, self._output):
+                self._selector.register(source, selectors.EVENT_READ)
+            self._child = subprocess.Popen(
+                [*command, str(their_socket.fileno()), str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=their_output,  # kept for the crash message, never shown as output
+                stderr=their_output,
+                env=child_environment(),
+                pass_fds=(their_socket.fileno(), *descriptors),
+                start_new_session=True,
+            )
 
     @property
     def pid(self) -> int:
@@ -177,13 +188,7 @@ class WorkerProcess:
             self._child.wait()
         if self._selector.get_map() is not None:
             self._drain()
-            self._close_descriptors()
-
-    def _close_descriptors(self) -> None:
-        self._selector.close()
-        for end in (self._socket, self._wake_in, self._wake_out):
-            end.close()
-        os.close(self._output)
+            self._ours.close()
 
     def _next_frame(self) -> FromWorker | None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -182,6 +183,25 @@ def test_a_worker_that_is_not_there_is_one_message() -> None:
     with pytest.raises(PowerError) as caught:
         WorkerProcess((), 1.0, ("no-such-python",))
     assert the_one(caught.value).code == "P508"
+
+
+def test_a_limit_on_open_files_is_one_message_and_leaks_nothing(
+    open_descriptors: Callable[[], set[str]],
+) -> None:
+    before = open_descriptors()
+    highest = max(map(int, before))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    codes = set()
+    try:
+        for more in range(24):  # each step of the start meets the limit once
+            resource.setrlimit(resource.RLIMIT_NOFILE, (highest + more, hard))
+            with pytest.raises(PowerError) as caught:
+                WorkerProcess((), 1.0, ("no-such-python",))
+            codes.add(the_one(caught.value).code)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert codes == {"P508"}
+    assert open_descriptors() == before
 
 
 def test_a_worker_dies_with_a_killed_parent() -> None:

@@ -68,7 +68,7 @@ def test_the_log_joins_lines_and_keeps_the_last() -> None:
     ("text", "memory"),
     [
         (
-            "llama_model_load: error loading model: mmap failed: Resource temporarily unavailable\n",
+            "error loading model: mmap failed: Resource temporarily unavailable\n",
             1,
         ),
         ("ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 9\n", 1),

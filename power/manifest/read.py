@@ -16,6 +16,11 @@ from typing import NoReturn
 from power.diagnostics import Span, fail
 
 SIZE_LIMIT = 1024 * 1024
+_EMPTY = {
+    "manifest": "`power init` writes a manifest from an artifact at hand",
+    "profile": "write the settings into it, or name another profile",
+    "trust file": "write `schema = 1` and a table `[key.NAME]` for each key",
+}
 _WIDEST = 120  # characters that carets stand under
 
 _CONFLICT = re.compile(r"^(<{7}|={7}|>{7}|\|{7})(?: .*)?$", re.MULTILINE)
@@ -116,7 +121,7 @@ def decode(data: bytes, name: str, what: str) -> str:
             "P108",
             f"the {what} is empty",
             place=name,
-            hint="`power init` writes a manifest from an artifact at hand",
+            hint=_EMPTY.get(what, "check the path, or fetch the file again"),
         )
     return text
 
@@ -165,7 +170,7 @@ def _kind(mode: int) -> str:
     return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "something else"
 
 
-def _nearby(path: Path) -> str | None:
+def _nearby(path: Path) -> str:
     """A hint that names a file with a similar name, when the folder has one."""
     import difflib  # noqa: PLC0415 - only when something went wrong
 
@@ -174,4 +179,4 @@ def _nearby(path: Path) -> str | None:
     except OSError:
         return f"there is no folder `{path.parent}` either"
     close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean `{path.parent / close[0]}`?" if close else None
+    return f"did you mean `{path.parent / close[0]}`?" if close else "check the path"

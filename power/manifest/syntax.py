@@ -11,6 +11,13 @@ from power.manifest.read import conflict_spans, span_at
 
 NESTING_LIMIT = 16
 
+# Strings and comments, each to its end or as far as it goes, so that a scan is linear.
+_QUIET = re.compile(
+    r'"""(?:\\.|(?!""").)*+(?:"""|\Z)|"(?:\\.|[^"\\\n])*+"?'
+    r"|'''(?:(?!''').)*+(?:'''|\Z)|'[^'\n]*+'?|#[^\n]*+",
+    re.DOTALL,
+)
+_DEEP_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{NESTING_LIMIT + 1}}}")
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _INLINE = re.compile(r"Duplicate inline table key '(.*)'")
 _HEADER = re.compile(r"^[ \t]*\[.*")
@@ -37,6 +44,8 @@ def parse(text: str, name: str, what: str) -> dict[str, Any]:
     Raises P107 (conflict markers), P109 (not TOML), P110 (a key or table twice),
     P111 (nested deeper than `NESTING_LIMIT`).
     """
+    if has_deep_key(text):
+        _refuse_nesting(name, what)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -45,12 +54,21 @@ def parse(text: str, name: str, what: str) -> dict[str, Any]:
         _refuse_nesting(name, what)
     except ValueError:  # an integer of more digits than Python converts
         _refuse_number(text, name)
-    if _too_deep(values):
+    if too_deep(values):
         _refuse_nesting(name, what)
     return values
 
 
-def _too_deep(values: dict[str, Any]) -> bool:
+def has_deep_key(text: str) -> bool:
+    """Whether a dotted key alone nests deeper than `NESTING_LIMIT`.
+
+    To be asked before parsing: tomllib takes quadratic time for such a key.
+    """
+    return _DEEP_KEY.search(_QUIET.sub("_", text)) is not None
+
+
+def too_deep(values: dict[str, Any]) -> bool:
+    """Whether tables and arrays nest deeper than `NESTING_LIMIT`, found without recursion."""
     level: list[Any] = [values]
     for _ in range(NESTING_LIMIT + 1):
         level = [

@@ -14,13 +14,14 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import rfc8785
 import tomli_w
 from pydantic import ValidationError
 
 from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
+from power.manifest.syntax import has_deep_key, too_deep
 from power.plan import rules
 from power.plan.coherence import incoherent
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Lock, Plan
@@ -168,12 +169,21 @@ def _refuse_conflict(text: str, name: str) -> None:
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:
+    if has_deep_key(text):
+        _refuse_nesting(name)
     try:
-        return tomllib.loads(text)
+        values = tomllib.loads(text)
     except RecursionError:
-        fail("P432", "the plan is nested too deeply", place=name, hint=_AGAIN)
+        _refuse_nesting(name)
     except ValueError as error:  # TOMLDecodeError, or an integer with too many digits
         fail("P432", f"the plan is not valid TOML: {error}", place=name, hint=_AGAIN)
+    if too_deep(values):
+        _refuse_nesting(name)
+    return values
+
+
+def _refuse_nesting(name: str) -> NoReturn:
+    fail("P432", "the plan is nested too deeply", place=name, hint=_AGAIN)
 
 
 def _refuse_other_version(raw: Mapping[str, Any], text: str, name: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from power.diagnostics import Diagnostic, PowerError
 from power.manifest.load import load_manifest, parse_manifest
-from power.manifest.read import SIZE_LIMIT, span_at
+from power.manifest.read import SIZE_LIMIT, decode, read_bytes, span_at
 
 Refused = Callable[[str | bytes], tuple[Diagnostic, ...]]
 
@@ -105,3 +105,27 @@ def test_a_span_ends_with_its_line() -> None:
 def test_a_span_can_stand_behind_the_last_character() -> None:
     span = span_at("a =", 3, "f")
     assert (span.line, span.column, span.width) == (1, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("what", "hint"),
+    [
+        ("manifest", "`power init`"),
+        ("profile", "another profile"),
+        ("document", "check the path"),
+        ("trust file", "`[key.NAME]`"),
+    ],
+)
+def test_an_empty_file_gets_the_advice_of_its_kind(what: str, hint: str) -> None:
+    with pytest.raises(PowerError) as caught:
+        decode(b" \n", "f", what)
+    (found,) = caught.value.diagnostics
+    assert found.code == "P108"
+    assert hint in (found.hint or "")
+
+
+@pytest.mark.parametrize("what", ["manifest", "document"])
+def test_a_file_that_is_missing_gets_a_hint(tmp_path: Path, what: str) -> None:
+    with pytest.raises(PowerError) as caught:
+        read_bytes(tmp_path / "nothing-like-it.toml", what)
+    assert caught.value.diagnostics[0].hint == "check the path"

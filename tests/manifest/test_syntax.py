@@ -8,7 +8,7 @@ import pytest
 
 from power.diagnostics import Diagnostic
 from power.manifest.load import parse_manifest
-from power.manifest.syntax import NESTING_LIMIT, parse
+from power.manifest.syntax import NESTING_LIMIT, has_deep_key, parse
 
 Refused = Callable[[str | bytes], tuple[Diagnostic, ...]]
 
@@ -94,6 +94,34 @@ def test_a_key_twice_in_an_inline_table(head: str, refused: Refused) -> None:
 def test_the_nesting_limit_is_exact() -> None:
     allowed = "x = " + "[" * NESTING_LIMIT + "]" * NESTING_LIMIT
     assert "x" in parse(allowed, "f", "manifest")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a." * 200_000 + "a = 1",
+        "[" + "a . " * 200_000 + "a]",
+        "x = {" + "'a' .\t\"b.c\"." * 100_000 + "a = 1}",
+    ],
+)
+def test_a_key_of_many_dots_is_refused_before_parsing(text: str) -> None:
+    assert has_deep_key(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = '" + "a." * 99 + "'  # " + "a." * 99,
+        'x = """\\"""' + "a.a\\\n" * 99 + '"""""\n\'\'\'' + "a." * 99,
+        '"' + "a." * 99 + '".b = 1',
+        ".".join("a" * (NESTING_LIMIT + 1)) + " = 1",
+        "a = 1.5\n" * 99,
+        "a" * 500_000,
+        '\\"""' * 100_000,
+    ],
+)
+def test_dots_elsewhere_are_no_depth(text: str) -> None:
+    assert not has_deep_key(text)
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,22 @@ def test_two_comment_lines_say_what_made_it_and_how_to_make_it_again(plan: Plan)
     assert third == ""
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ".".join("a" * 1200) + " = 1",
+        "a." * 20_000 + "a = 1",
+        "[" + ".".join("a" * 500) + "]",
+        "x = " + "[" * 100 + "]" * 100,
+        "x = " + "{a = " * 5000 + "1" + "}" * 5000,
+    ],
+    ids=["dots", "many-dots", "table", "arrays", "inline-tables"],
+)
+def test_deep_nesting_is_refused(plan: Plan, line: str) -> None:
+    (found,) = refusal(f"{lock.dumps(plan)}\n{line}\n").diagnostics
+    assert (found.code, found.message) == ("P432", "the plan is nested too deeply")
+
+
 def test_one_fact_a_line_and_one_shard_a_line(plan: Plan) -> None:
     shards = [{"path": f"m-{n}.gguf", "bytes": n, "sha256": f"{n}" * 64} for n in (1, 2)]
     text = resealed(plan, lambda body: body["target"].update(shards=shards))

@@ -8,6 +8,7 @@ always the answers to the first prompts, in order.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -116,6 +117,8 @@ class Answers:
         for key, value in expected.items():
             if found.get(key) != value:
                 self._refuse_foreign(number, f"has another `{key}`", value, found.get(key))
+        if not _fits_digest(found):
+            self._refuse_damaged(number)
 
     def _check_torn(self, torn: bytes) -> None:
         """Only what a kill can have left is cut off: the start of a line, or a hole of zeros."""
@@ -147,6 +150,20 @@ class Answers:
             place=str(self._path),
             hint="check the path, its permissions and the space, or give another `--out`",
         )
+
+
+def _fits_digest(answer: Mapping[str, Any]) -> bool:
+    """Whether the answer's text is the one that was digested, as far as text can tell.
+
+    U+FFFD in it may stand for bytes that are no UTF-8, which only the digest knows.
+    """
+    text = answer.get("text")
+    if not isinstance(text, str):
+        return False
+    if "\ufffd" in text:
+        return True
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return bool(digest == answer.get("text_sha256"))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import rfc8785
 
@@ -16,6 +18,9 @@ from power.plan.model import Sampling
 from power.runner.chat import check_messages
 from power.runner.request import check_request
 from power.runner.types import Request
+
+MAX_FILE = 256 * 1024 * 1024
+"""Bytes of the whole file, which is held in memory."""
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of one line."""
@@ -71,7 +76,7 @@ def read_prompts(path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt,
     optionally `id` (text; by default the line's number), `max_tokens`, `seed`
     and `stop` (a list of text). Ids are unique.
     Raises PowerError: P570 for every line that is not so (at most 20 are shown),
-    P573 when the file cannot be read.
+    P573 when the file cannot be read, is no regular file or larger than 256 MiB.
     """
     prompts: list[Prompt] = []
     problems: list[Diagnostic] = []
@@ -122,15 +127,30 @@ def located(error: PowerError, path: Path, line: int) -> PowerError:
 
 def _lines(path: Path) -> list[bytes]:
     try:
-        data = path.read_bytes()
+        # O_NONBLOCK: a pipe that nobody writes to must not keep us here.
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                _refuse(path, "the prompts are no regular file")
+            data = file.read(MAX_FILE + 1)
     except OSError as error:
+        _refuse(path, f"the prompts cannot be read: {error.strerror}")
+    if len(data) > MAX_FILE:
         fail(
             "P573",
-            f"the prompts cannot be read: {error.strerror}",
+            "the file of prompts is too large",
             place=str(path),
-            hint="check the path and its permissions",
+            expected=f"at most {MAX_FILE} bytes",
+            hint="cut it into several files, each a batch of its own",
         )
     return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    fail("P573", why, place=str(path), hint="check the path and its permissions")
 
 
 def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnostic:

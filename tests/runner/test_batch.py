@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import signal
@@ -172,7 +173,9 @@ class TestAnswers:
         with Answers(out, asked, BINDING) as answers:
             resumed = answers.finished
             for prompt in asked[resumed:]:
-                answers.append(prompt, {"text": prompt.text, "line": prompt.line})
+                text = prompt.text or ""
+                digest = hashlib.sha256(text.encode()).hexdigest()
+                answers.append(prompt, {"text": text, "text_sha256": digest})
         return resumed
 
     def refusal(self, out: Path, asked: Sequence[Prompt]) -> PowerError:
@@ -235,6 +238,33 @@ class TestAnswers:
         with pytest.raises(PowerError) as caught, Answers(out, asked, {**BINDING, **change}):
             pass
         assert next(iter(change)) in caught.value.diagnostics[0].message
+
+    @pytest.mark.parametrize(
+        ("text", "digested", "accepted"),
+        [
+            ("né", "né".encode(), True),
+            ("né", b"ne", False),
+            ("n\ufffd", b"n\xc3", True),  # the text does not tell its bytes
+            (None, b"", False),
+            ("\ud800", b"", False),
+        ],
+    )
+    def test_a_text_has_to_fit_its_digest(
+        self,
+        out: Path,
+        asked: tuple[Prompt, ...],
+        text: str | None,
+        digested: bytes,
+        *,
+        accepted: bool,
+    ) -> None:
+        digest = hashlib.sha256(digested).hexdigest()
+        with Answers(out, asked, BINDING) as answers:
+            answers.append(asked[0], {"text": text, "text_sha256": digest})
+        if accepted:
+            assert self.finish(out, asked) == 1
+        else:
+            assert codes(self.refusal(out, asked)) == ["P572"]
 
     def test_one_batch_at_a_time(self, out: Path, asked: tuple[Prompt, ...]) -> None:
         with out.open("wb") as other:
@@ -349,6 +379,30 @@ class TestPrompts:
         with pytest.raises(PowerError) as caught:
             read_prompts(path, sampling, chat=False)
         assert codes(caught.value) == ["P573" if content is None else "P570"]
+
+    @pytest.mark.parametrize(
+        ("place", "words"),
+        [("fifo", "no regular file"), ("/dev/zero", "no regular file"), (".", "Is a directory")],
+    )
+    def test_what_is_no_file_of_prompts_is_refused_without_waiting(
+        self, tmp_path: Path, sampling: Sampling, place: str, words: str
+    ) -> None:
+        os.mkfifo(tmp_path / "fifo")
+        with pytest.raises(PowerError, match=words) as caught:
+            read_prompts(tmp_path / place, sampling, chat=False)
+        assert codes(caught.value) == ["P573"]
+
+    def test_a_file_that_is_too_large(
+        self, tmp_path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "prompts.jsonl"
+        path.write_text('{"prompt": "1"}\n')
+        monkeypatch.setattr("power.runner.prompts.MAX_FILE", 16)
+        assert len(read_prompts(path, sampling, chat=False)) == 1
+        monkeypatch.setattr("power.runner.prompts.MAX_FILE", 15)
+        with pytest.raises(PowerError, match="too large") as caught:
+            read_prompts(path, sampling, chat=False)
+        assert codes(caught.value) == ["P573"]
 
     def test_bad_messages_are_refused_before_anything_runs(
         self, tmp_path: Path, sampling: Sampling

@@ -73,6 +73,7 @@ def make_environment() -> ImmutableSandboxedEnvironment:
         del environment.globals[name]
     environment.globals["raise_exception"] = _raise
     environment.filters["tojson"] = _tojson
+    del environment.filters["random"]  # one conversation is one prompt, at every rendering
     return environment
 
 
@@ -102,7 +103,8 @@ def check_template(environment: jinja2.Environment, source: str) -> jinja2.Templ
     try:
         tree = environment.parse(source)
         for node, name in _names(tree):
-            if name.startswith("_") or name == "attr":
+            internal = name.startswith("__" if isinstance(node, nodes.Name) else "_")
+            if internal or name == "attr":
                 raise Fault("unsafe", f"it reaches for `{name}`", node.lineno)
         return environment.from_string(source)
     except jinja2.TemplateSyntaxError as error:
@@ -112,7 +114,10 @@ def check_template(environment: jinja2.Environment, source: str) -> jinja2.Templ
 
 
 def _names(tree: nodes.Template) -> Iterator[tuple[nodes.Node, str]]:
-    """Every attribute, constant subscript, filter and variable by name."""
+    """Every attribute, constant subscript, filter and variable by name.
+
+    A variable may begin with one underscore, as the `_` of a loop does; nothing else may.
+    """
     for node in tree.find_all(
         (nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Name, nodes.Import, nodes.FromImport)
     ):

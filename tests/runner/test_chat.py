@@ -60,6 +60,8 @@ IDIOMS = {
     "no clock": ("{{ strftime_now('%Y') if strftime_now is defined else 'fixed' }}", "fixed"),
     "string methods": ("{{ messages[0].content.strip().split(' ')[0].upper() }}", "HI"),
     "class by format": ("[{{ '{0.__class__}'.format(1) }}]", "[]"),  # the sandbox gives nothing
+    "a variable nobody reads": ("{% set _ = 1 %}{% for _ in range(2) %}x{% endfor %}", "xx"),
+    "a variable of one's own": ("{% set _n = 1 %}{{ _n }}", "1"),
     "macro": ("{% macro m(x) %}[{{ x }}]{% endmacro %}{{ m(1) }}", "[1]"),
 }
 
@@ -81,6 +83,9 @@ FAULTS = {
     "unknown tag": ("{% nothing %}", "syntax"),
     "class": ("{{ ''.__class__ }}", "unsafe"),
     "class by subscript": ("{{ ''['__class__'] }}", "unsafe"),
+    "attribute of one underscore": ("{% set _ = '' %}{{ _._x }}", "unsafe"),
+    "variable of two underscores": ("{{ __name__ }}", "unsafe"),
+    "random": ("{{ messages | random }}", "syntax"),
     "class by filter": ("{{ '' | attr('x') }}", "unsafe"),
     "globals": ("{{ lipsum.__globals__['os'].popen('true').read() }}", "unsafe"),
     "self": ("{{ self._TemplateReference__context }}", "unsafe"),

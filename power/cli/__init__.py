@@ -3,6 +3,9 @@
 
 def main() -> None:
     """Run `power` and leave the process with its exit code."""
-    from power.cli.app import run
+    try:
+        from power.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # also one that comes while modules are imported
+        raise SystemExit(130) from None

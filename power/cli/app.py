@@ -10,7 +10,15 @@ from importlib import import_module
 import click
 
 from power import __version__
-from power.cli.console import open_standard_streams, wants_color, write_json, write_stderr
+from power.cli.console import (
+    drop_stdout,
+    open_standard_streams,
+    unwritable,
+    wants_color,
+    write_json,
+    write_stderr,
+)
+from power.cli.signals import end_like_interrupts
 from power.diagnostics import Diagnostic, ExitCode, as_text
 
 # verb -> (module, one line for `power --help`)
@@ -72,6 +80,7 @@ def app() -> None:
 def run() -> None:
     """Run the command line; usage errors become diagnostics, and nothing a traceback."""
     open_standard_streams()
+    end_like_interrupts()
     try:
         app.main(prog_name="power", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -84,6 +93,14 @@ def run() -> None:
     except (click.Abort, KeyboardInterrupt):
         write_stderr("interrupted")
         raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+    except BrokenPipeError:
+        drop_stdout()
+        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+    except OSError as error:
+        # Only `--help` and `--version` print without a verb around them.
+        drop_stdout()
+        write_stderr(as_text([unwritable(error)], color=wants_color()))
+        raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
 
 
 def _usage(error: click.ClickException) -> None:

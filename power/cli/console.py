@@ -44,10 +44,29 @@ def wants_color() -> bool:
 
 
 def write_stdout(data: bytes) -> None:
-    """Write all of `data` to standard output at once, whatever the locale's encoding."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    """Write all of `data` to standard output at once, whatever the locale's encoding.
+
+    Raises BrokenPipeError when its reader is gone, PowerError P708 when it cannot
+    be written for another reason (a full disk).
+    """
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_stdout()
+        raise PowerError((unwritable(error),)) from error
+
+
+def unwritable(error: OSError) -> Diagnostic:
+    """What a standard output that takes nothing more is called."""
+    return Diagnostic(
+        code="P708",
+        message=f"standard output cannot be written: {error.strerror}",
+        hint="check the space left where it goes",
+    )
 
 
 def write_stderr(text: str) -> None:
@@ -55,7 +74,7 @@ def write_stderr(text: str) -> None:
     try:
         sys.stderr.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
         sys.stderr.buffer.flush()
-    except (BrokenPipeError, ValueError):
+    except (OSError, ValueError):
         return
 
 
@@ -128,15 +147,18 @@ class Verb:
             self.exit_code = ExitCode.INTERRUPTED
             self.say("interrupted")
         elif isinstance(error, BrokenPipeError):
-            _drop_stdout()
+            drop_stdout()
             self.exit_code = ExitCode.INTERRUPTED
         elif error is not None:
             return
         try:
             self._finish()
         except BrokenPipeError:
-            _drop_stdout()
+            drop_stdout()
             raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+        except PowerError as failure:
+            write_stderr(as_text(failure.diagnostics, color=wants_color()))
+            raise SystemExit(int(failure.exit_code)) from None
         raise SystemExit(int(self.exit_code))
 
     def _finish(self) -> None:
@@ -161,6 +183,6 @@ def write_json(
     write_stdout((json.dumps(whole, ensure_ascii=True, indent=2) + "\n").encode())
 
 
-def _drop_stdout() -> None:
+def drop_stdout() -> None:
     """Point stdout at nothing, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

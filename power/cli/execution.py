@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import signal
+import codecs
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 
 from power.artifact.header import Header
 from power.backends.registry import backend
 from power.cli.console import Report, Verb, write_stdout
+from power.cli.signals import on_interrupt
 from power.diagnostics import escape, fail
 from power.plan.exactness import require_level
 from power.plan.host import check_engine, check_host, read_host
 from power.plan.lock import dumps, load
 from power.plan.verified import open_verified
 from power.runner.runner import Runner
+
+MAX_INPUT_BYTES = 64 * 1024 * 1024
 
 
 class Execution:
@@ -52,7 +54,7 @@ class Execution:
                 )
             with self._verb.progress("loading") as loading:
                 runner = Runner(self.plan, artifacts, progress=_fraction(loading))
-                stack.enter_context(_interrupts(runner))
+                stack.enter_context(on_interrupt(runner.cancel))
                 stack.enter_context(runner)
             yield runner, artifacts.target_header
 
@@ -63,28 +65,15 @@ def _fraction(report: Report | None) -> Callable[[float], None] | None:
     return lambda done: report(int(done * 1000), 1000)
 
 
-@contextmanager
-def _interrupts(runner: Runner) -> Iterator[None]:
-    """Ctrl-C cancels the request; a second one interrupts this process at once."""
-
-    def cancel(_signum: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, previous)
-        runner.cancel()
-
-    previous = signal.signal(signal.SIGINT, cancel)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def stdout_text() -> Callable[[str], None]:
-    """Writes committed text to stdout: as it is, or with its controls escaped on a terminal."""
+def stdout_bytes() -> Callable[[bytes], None]:
+    """Writes committed text to stdout: byte for byte, or, on a terminal, its controls escaped."""
     if not sys.stdout.isatty():
-        return lambda text: write_stdout(text.encode())
+        return write_stdout
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def shown(text: str) -> None:
-        lines = (escape(part).replace("\\x09", "\t") for part in text.split("\n"))
+    def shown(data: bytes) -> None:
+        parts = decoder.decode(data).split("\n")
+        lines = (escape(part).replace("\\x09", "\t") for part in parts)
         write_stdout("\n".join(lines).encode())
 
     return shown
@@ -93,7 +82,8 @@ def stdout_text() -> Callable[[str], None]:
 def read_input(path: Path) -> bytes:
     """The bytes of a file that a verifier holds; P706 when it cannot be read."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MAX_INPUT_BYTES + 1)
     except OSError as error:
         fail(
             "P706",
@@ -101,3 +91,13 @@ def read_input(path: Path) -> bytes:
             place=str(path),
             hint="check the path and its permissions",
         )
+    if len(data) > MAX_INPUT_BYTES:
+        fail(
+            "P706",
+            "the file is too large",
+            place=str(path),
+            expected=f"at most {MAX_INPUT_BYTES} bytes",
+            found="more",
+            hint="name the plan or the text of that run",
+        )
+    return data

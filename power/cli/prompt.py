@@ -24,6 +24,16 @@ class PromptOptions:
     chat: bool
     system: str | None
 
+    def given(self) -> list[str]:
+        """The options of these that were given, as they are written."""
+        values = {
+            "--prompt": self.prompt,
+            "--prompt-file": self.prompt_file,
+            "--chat": self.chat or None,
+            "--system": self.system,
+        }
+        return [name for name, value in values.items() if value is not None]
+
     def check(self) -> None:
         """Refuse combinations that do not say one thing (P704)."""
         if self.prompt is not None and self.prompt_file is not None:

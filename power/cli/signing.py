@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from power.diagnostics import fail
-from power.plan.files import check_new
 from power.plan.model import Plan
 from power.receipt.bundle import sign
-from power.receipt.files import write_receipt
+from power.receipt.files import check_receipt_place, write_receipt
 from power.receipt.keys import default_key_path, load_private
 from power.receipt.passphrase import from_prompt, given
 from power.receipt.statement import build_statement
@@ -40,10 +40,10 @@ class Signer:
         passphrase_file: Path | None,
         receipt: Path | None = None,
     ) -> None:
-        if receipt is not None:
-            check_new(receipt)
+        check_receipt_place(receipt)
         path = key or default_key_path()
-        if key is None and not path.exists():
+        # os.path: a folder that may not be entered holds no key for us either
+        if key is None and not os.path.exists(path):  # noqa: PTH110
             fail(
                 "P707",
                 "there is no key to sign the receipt with",

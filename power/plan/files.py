@@ -58,6 +58,13 @@ def check_new(path: Path) -> None:
             place=str(path),
             hint="make the folder, or choose another place",
         )
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        fail(
+            "P441",
+            "the file cannot be written: its folder may not be written to",
+            place=str(path),
+            hint="choose a folder that is yours",
+        )
 
 
 def _refuse_existing(path: Path) -> NoReturn:

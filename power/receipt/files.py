@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 from power.diagnostics import fail
-from power.plan.files import write_atomic
+from power.plan.files import check_new, write_atomic
 from power.receipt import bundle, strict_json, verify
 from power.receipt.predicate import Statement
 from power.receipt.private_files import make_folder
@@ -49,6 +50,17 @@ def write_receipt(receipt: bytes, path: Path | None = None, folder: Path = Path(
         make_folder(target.parent)
     write_atomic(target, receipt, overwrite=False)
     return target
+
+
+def check_receipt_place(path: Path | None = None, folder: Path = Path()) -> None:
+    """Refuse (P440, P441) before a run what `write_receipt` would refuse after it."""
+    place = folder / FOLDER
+    if path is not None:
+        check_new(path)
+    elif os.path.lexists(place):
+        check_new(place / f"new{SUFFIX}")
+    else:
+        check_new(place)
 
 
 def read_receipt(path: Path) -> bytes:

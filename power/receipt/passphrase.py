@@ -39,6 +39,12 @@ def from_prompt(what: str, *, confirm: bool = False) -> PassphraseSource:
     """What a person types at the terminal, without echo; twice when it is new."""
 
     def read() -> bytes:
+        if not _has_terminal():
+            fail(
+                "P604",
+                f"{what} is encrypted, and there is no terminal to ask for its passphrase",
+                hint=f"give it by file, or in `{PASSPHRASE_VARIABLE}`",
+            )
         try:
             first = getpass.getpass(f"Passphrase for {what}: ")
             again = getpass.getpass("Once more: ") if confirm else first
@@ -49,6 +55,15 @@ def from_prompt(what: str, *, confirm: bool = False) -> PassphraseSource:
         return _not_empty(first.encode(), "the passphrase typed")
 
     return read
+
+
+def _has_terminal() -> bool:
+    """Without one getpass would take the passphrase from standard input, where a prompt may be."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def given(file: Path | None) -> PassphraseSource | None:

@@ -29,7 +29,10 @@ def test_a_person_without_the_large_files_gets_the_right_message(bench: Bench, n
         assert f"{artifact.bytes:,} bytes, sha256 {artifact.sha256}" in said[1]
         assert "--artifacts DIR" in said[2]
         if artifact.source is not None:
-            assert f"from {artifact.source} at revision {artifact.revision}" in said[2]
+            origin = f"{artifact.source} at revision {artifact.revision}"
+            package = artifact.source.startswith("pkg:")
+            assert (f"(source: {origin})" in said[1]) == package
+            assert (f"from {origin}" in said[2]) != package
 
 
 def test_the_machine_readable_form_says_the_same(bench: Bench) -> None:

@@ -67,8 +67,9 @@ def page(table: dict[Key, Tally], prompts: int, tokens: int) -> str:
 {equal} of {runs} runs gave the token ids of their control run: the target alone, at the same shape.
 {prompts} prompts, {tokens} tokens each, {samplers}; K from 1 to 10 and S up to K as far as each
 draft's contract allows; {engine.package} {engine.version} with llama.cpp {engine.llama_cpp} on a
-CPU, one thread. The models are tiny constructed files that `tools/build_drafts` makes again byte for
-byte; their drafts are made to be wrong at times, so acceptance says nothing about trained ones."""
+CPU, one thread. The models are tiny constructed files that `tools/build_drafts` makes again byte
+for byte; their drafts are made to be wrong at times, so acceptance says nothing about trained
+ones."""
     return f"""\
 # Exactness, run by run
 

@@ -9,7 +9,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, format_option, passphrase_option
-from power.diagnostics import escape
+from power.diagnostics import escape, fail
 
 if TYPE_CHECKING:
     from power.receipt.keys import Kind
@@ -40,6 +40,8 @@ def new(path: Path | None, kind: Kind, passphrase_file: Path | None, fmt: str) -
         from power.receipt.keys import create, default_key_path
         from power.receipt.passphrase import given
 
+        if path is not None and not path.name:
+            fail("P704", f"`{path}` names no file", hint="name the file that the key becomes")
         source = given(passphrase_file)
         made = create(
             path or default_key_path(), kind=kind, passphrase=None if source is None else source()
@@ -70,7 +72,9 @@ def show(path: Path | None, fmt: str) -> None:
             public_pem,
         )
 
-        public = load_public(path or public_path(default_key_path()))
+        private = path or default_key_path()
+        beside = public_path(private) if private.name else private
+        public = load_public(beside if path is None or beside.is_file() else path)
         pem = public_pem(public).decode()
         verb.data |= {"keyid": keyid(public), "kind": kind_of(public), "pem": pem}
         verb.say(f"{kind_of(public)} {keyid(public)}")

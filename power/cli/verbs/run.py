@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from power.cli.options import (
     prompt_options,
 )
 from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
+from power.cli.signals import hold_interrupts, interrupts_later
 from power.diagnostics import ExitCode, escape, fail
 
 if TYPE_CHECKING:
@@ -89,15 +91,11 @@ def command(
     with Verb("run", fmt) as verb:
         options = PromptOptions(prompt, prompt_file, chat, system)
         options.check()
-        if (prompts is None) != (out is None):
-            fail("P704", "`--prompts` and `--out` go together", hint="give both")
-        if prompts is not None and receipt is not None:
-            fail(
-                "P704",
-                "`--receipt` names one file, and a batch has a receipt a prompt",
-                hint="leave it out: the receipts go to `receipts/`",
-            )
-        from power.cli.execution import Execution, stdout_text
+        if prompts is not None or out is not None:
+            alone = {"--max-tokens": max_tokens, "--seed": seed, "--receipt": receipt}
+            others = [name for name, value in alone.items() if value is not None]
+            _check_batch(prompts, out, [*options.given(), *others])
+        from power.cli.execution import Execution
         from power.cli.signing import Signer
         from power.runner.types import Request
 
@@ -121,14 +119,43 @@ def command(
                 seed=seed,
                 control=control,
             )
-            record = runner.generate(request, stdout_text() if verb.human else None)
+            record = runner.generate(request, on_bytes=_taker(verb))
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")
             verb.answer(ExitCode.INTERRUPTED)
             return
+        hold_interrupts()  # a receipt that is written is also reported
         issued = signer.issue(request, record)
         _report(verb, record, issued)
+
+
+def _check_batch(prompts: Path | None, out: Path | None, alone: list[str]) -> None:
+    """Refuse (P704) what a batch cannot heed: each of its lines says such things itself."""
+    if prompts is None or out is None:
+        fail("P704", "`--prompts` and `--out` go together", hint="give both")
+    if alone:
+        fail(
+            "P704",
+            f"{', '.join(f'`{name}`' for name in alone)} and `--prompts` exclude each other",
+            hint="a line of the prompts file has its own prompt or messages, `max_tokens` and "
+            "`seed`; the receipts of a batch go to `receipts/`",
+        )
+
+
+def _taker(verb: Verb) -> Callable[[bytes], None]:
+    """Where committed text goes: to stdout, or into the object of `--format json`."""
+    from power.cli.execution import stdout_bytes
+
+    if verb.human:
+        return stdout_bytes()
+    taken = bytearray()
+
+    def keep(data: bytes) -> None:
+        taken.extend(data)
+        verb.data["text"] = taken.decode("utf-8", "replace")
+
+    return keep
 
 
 def _batch(
@@ -144,7 +171,8 @@ def _batch(
     from power.runner.chat import render_for_header
 
     def sign(_prompt: Prompt, request: Request, record: RunRecord) -> None:
-        signer.issue(request, record)
+        with interrupts_later():
+            signer.issue(request, record)
 
     with execution.open() as (runner, header), verb.progress("prompts") as progress:
         summary = run_batch(

@@ -54,7 +54,7 @@ def command(
             trust=trust,
             plan=plan,
             replay=replay,
-            prompted=prompt is not None or prompt_file is not None,
+            prompted=options.given(),
         )
         from power.cli.execution import read_input
         from power.receipt.files import read_receipt
@@ -106,11 +106,11 @@ def _check_options(
     trust: Path | None,
     plan: Path | None,
     replay: bool,
-    prompted: bool,
+    prompted: list[str],
 ) -> None:
     if key is not None and trust is not None:
         fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
     if replay and plan is None:
         fail("P704", "`--replay` needs `--plan`", hint="give the plan that was run")
     if prompted and not replay:
-        fail("P704", "a prompt is only used with `--replay`", hint="add `--replay`")
+        fail("P704", f"`{prompted[0]}` is only used with `--replay`", hint="add `--replay`")

@@ -1,0 +1,56 @@
+"""Ctrl-C, and what ends a process like it: SIGTERM and the loss of the terminal."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end_like_interrupts() -> None:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, so that they clean up as Ctrl-C does.
+
+    One that the caller ignores (nohup) stays ignored.
+    """
+    for number in _ENDS[1:]:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+@contextmanager
+def on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
+    """Within the block the first of these signals calls `cancel`, the next one interrupts."""
+    before = {n: signal.getsignal(n) for n in _ENDS if callable(signal.getsignal(n))}
+
+    def first(_signum: int, _frame: FrameType | None) -> None:
+        restore()
+        cancel()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in before:
+        signal.signal(number, first)
+    try:
+        yield
+    finally:
+        restore()
+
+
+def hold_interrupts() -> None:
+    """Let nothing interrupt from here to the end of the process, which is near."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Within the block these signals wait; they come when it is left."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -67,6 +68,7 @@ def table_model(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
+_ONE_VALUE = re.compile(r"an integer from (\d+) to \1\b")
 _PLAIN = {bool: "`true` or `false`", int: "an integer", float: "a number", str: "a string"}
 
 
@@ -90,6 +92,7 @@ def _words(annotation: Any, metadata: Sequence[Any] = ()) -> str:
         words = _PLAIN.get(annotation, "a table")
         if annotation in {int, float}:
             words += _bounds(metadata, " from {} to {}", " of at least {}")
+            words = _ONE_VALUE.sub(r"\1", words)
     return words
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from power.diagnostics import Diagnostic, escape
+from power.diagnostics import Diagnostic, Span, escape
 from power.manifest.expectation import expectation, keys_of, table_model
 from power.manifest.model import SCHEMA, Speculation
 from power.manifest.source import Source
@@ -18,6 +19,8 @@ from power.manifest.text_rules import MALFORMED
 
 _MOST = 100  # problems of one file that are told in full
 _SHOWN = 80  # characters of a value from a file
+_USERINFO = re.compile(r"//[^/?#\s]*@")
+_TOKEN = re.compile(r"(token=)[^&#\s]*")
 _NO_QUOTES = re.compile("integer|number|array|`true`")
 # Spellings of strategies that older configurations used.
 _LEGACY_MODES = {
@@ -115,11 +118,18 @@ def _one(
     return Diagnostic(
         code=code,
         message=message,
-        spans=(source.span(*keys),),
+        spans=(_public(source.span(*keys), detail["input"]),),
         expected=branches,
         found=shown(detail["input"]),
-        hint=hint,
+        hint=hint or _plain_hint(code, branches),
     )
+
+
+def _plain_hint(code: str, expected: str | None) -> str:
+    """The next action where nothing closer is known."""
+    if code == "P116":
+        return "choose one of the values listed, in that spelling"
+    return f"write {expected}" if expected else "leave the key out, or see `power explain`"
 
 
 def _verb(kind: str) -> str:
@@ -226,6 +236,19 @@ def dotted_name(keys: Sequence[str | int]) -> str:
     return escape(text, 2 * _SHOWN)
 
 
+def _concealed(text: str) -> str:
+    """`text` without the credentials that a URL in it may carry."""
+    return _TOKEN.sub(r"\1…", _USERINFO.sub("//…@", text))
+
+
+def _public(span: Span, value: object) -> Span:
+    """`span` with the value's line ending in what may be shown of it."""
+    if not isinstance(value, str) or _concealed(value) == value:
+        return span
+    text = shown(value)
+    return replace(span, source=span.source[: span.column - 1] + text, width=len(text))
+
+
 def shown(value: object) -> str:
     """A TOML value with its type, short."""
     if isinstance(value, bool):
@@ -236,7 +259,7 @@ def shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value!r} (a float)"
     if isinstance(value, str):
-        return f'"{escape(value, _SHOWN)}"'
+        return f'"{escape(_concealed(value), _SHOWN)}"'
     if isinstance(value, dict):
         return "a table"
     return "an array" if isinstance(value, list | tuple) else f"{value} (a {type(value).__name__})"

@@ -79,7 +79,7 @@ def sha256(value: str) -> str:
 def relative_path(value: str) -> str:
     """A path of FORMATS: relative, portable, and unable to leave its root."""
     if not value:
-        _refuse("is empty")
+        _refuse("is empty", "name the file, relative to the manifest or an artifact root")
     if not value.isprintable():
         _refuse("holds a control or invisible character", "type the path again by hand")
     if "\\" in value:
@@ -138,7 +138,7 @@ def grammar(value: str) -> str:
     if not value.strip():
         _refuse("is empty", "write a grammar with a `root` rule, or leave the key out")
     if "\0" in value:
-        _refuse("holds a NUL character")
+        _refuse("holds a NUL character", "remove the character")
     if len(value.encode()) > _GRAMMAR_LIMIT:
         _refuse("is too long", "keep the grammar to 64 KiB")
     return value

@@ -8,6 +8,7 @@ only described.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from power.artifact.header import Header
 from power.artifact.opened import OpenArtifact
 from power.artifact.report import Judgement, report
 from power.artifact.target import check_target
+from power.diagnostics import Diagnostic, PowerError
 
 
 def inspect(
@@ -43,7 +45,19 @@ def inspect(
 def _open(path: Path) -> OpenArtifact:
     """Open a file that the user named: wherever it is, links followed, shards beside it."""
     folder = path.parent
-    return OpenArtifact.open(path.name, [folder, path.resolve().parent])
+    try:
+        return OpenArtifact.open(path.name, [folder, path.resolve().parent])
+    except PowerError as error:
+        raise PowerError(tuple(_without_roots(d, path) for d in error.diagnostics)) from error
+
+
+def _without_roots(found: Diagnostic, path: Path) -> Diagnostic:
+    """Advice for a path that was typed: no artifact root has a part in it."""
+    if found.code != "P221" or found.found != "no such file":
+        return found
+    if found.message.startswith(f"`{path.name}` "):
+        return replace(found, hint="check the path", expected=str(path))
+    return replace(found, hint="put all shards of the model into one folder")
 
 
 def _judge(header: Header, kind: str | None, target: Path | None) -> Judgement:

@@ -139,13 +139,16 @@ def _open_pinned(artifact: Pinned, pin: Pin, roots: Sequence[Path]) -> OpenFile:
 
 
 def _which(found: Diagnostic, artifact: Pinned, pin: Pin) -> Diagnostic:
-    origin = ""
+    origin = known = ""
     if artifact.source is not None:
         at = "" if artifact.revision is None else f" at revision {artifact.revision}"
-        origin = f" from {artifact.source}{at}"
+        if artifact.source.startswith(("http://", "https://")):
+            origin = f" from {artifact.source}{at}"
+        else:  # no address to fetch from: a package, of which the file may be a part
+            known = f" (source: {artifact.source}{at})"
     return replace(
         found,
-        expected=f"{found.expected}, {pin.bytes:,} bytes, sha256 {pin.sha256}",
+        expected=f"{found.expected}, {pin.bytes:,} bytes, sha256 {pin.sha256}{known}",
         hint=f"fetch it{origin}, or name the folder that holds it with `--artifacts DIR`",
     )
 

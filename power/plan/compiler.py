@@ -110,7 +110,10 @@ def _placed(finding: rules.Finding, spans_of: SpansOf) -> Diagnostic:
         for key in finding.keys
         for span in spans_of(*key)
     )
-    return replace(finding.diagnostic, spans=spans)
+    found = finding.diagnostic.found
+    if not spans and not labelled and found is not None and spans_of is not _nowhere:
+        found = f"{found} (default)"
+    return replace(finding.diagnostic, spans=spans, found=found)
 
 
 def _body(inputs: Inputs, resolution: Resolution) -> dict[str, Any]:

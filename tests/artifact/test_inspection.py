@@ -135,5 +135,8 @@ def test_a_link_may_lead_anywhere_when_the_user_names_it(tmp_path: Path) -> None
 
 
 def test_a_file_that_is_not_there(tmp_path: Path, refusal: Refusal) -> None:
-    assert "error[P221]" in refusal(lambda: inspect(tmp_path / "m.gguf", None, None))
+    missing = refusal(lambda: inspect(tmp_path / "m.gguf", None, None))
+    assert "error[P221]" in missing
+    assert "hint: check the path" in missing
+    assert "--artifacts" not in missing
     assert "error[P223]" in refusal(lambda: inspect(tmp_path, None, None))

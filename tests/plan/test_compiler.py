@@ -217,6 +217,13 @@ def test_context_is_within_the_target(make_inputs: MakeInputs) -> None:
     assert compile_plan(make_inputs(graph={"context": 8192})).graph.context == 8192
 
 
+def test_a_context_that_nobody_wrote_is_told_as_the_default(make_inputs: MakeInputs) -> None:
+    with pytest.raises(PowerError) as caught:
+        compile_plan(make_inputs(header={"context": 2048}), lambda _section, _key: ())
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.found) == ("P419", "context = 4096 (default)")
+
+
 def test_context_is_within_the_draft(make_inputs: MakeInputs) -> None:
     assert codes(make_inputs(kind="draft-model", draft_context=2048)) == ["P419"]
 

@@ -285,6 +285,7 @@ def test_where_a_passphrase_comes_from(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_prompt_asks_twice_for_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = ["one", "one", "one", "two", "one"]
     monkeypatch.setattr("getpass.getpass", lambda _: answers.pop(0))
+    monkeypatch.setattr(passphrase, "_has_terminal", lambda: True)
     assert passphrase.from_prompt("key", confirm=True)() == b"one"
     with pytest.raises(PowerError) as refused:
         passphrase.from_prompt("key", confirm=True)()

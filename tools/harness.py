@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from power.backends.interface import Engine, EngineConfig, SamplingConfig, Sessi
 from power.backends.registry import backend
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
+from power.speculation.protocols import Proposer
 from power.speculation.scheduler import generate
 
 ROOT = Path(__file__).parent.parent
@@ -79,10 +80,29 @@ def run(  # noqa: PLR0913 - what one request is made of
         draft_max=draft_max, draft_min=0, window=draft_max, snapshots=draft_max, context=CONTEXT
     )
     session = session or engine.session(SamplingConfig(), control=control)
-    outcome = generate(
+    outcome = request(
+        engine, session, ids, settings, max_tokens=max_tokens, clock=time.perf_counter_ns
+    )
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome
+
+
+def request(  # noqa: PLR0913 - what one request is made of
+    engine: Engine,
+    session: Session,
+    ids: Sequence[int],
+    settings: Settings,
+    *,
+    max_tokens: int,
+    clock: Callable[[], int],
+    proposer: Proposer | None = None,
+) -> Outcome:
+    """One request through the scheduler; `proposer` in place of the session's own."""
+    return generate(
         prompt=ids,
         target=session.target,
-        proposer=session.proposer,
+        proposer=proposer or session.proposer,
         sampler=session.sampler,
         vocabulary=engine.vocabulary,
         controller=make_controller(settings),
@@ -91,8 +111,5 @@ def run(  # noqa: PLR0913 - what one request is made of
         stop=(),
         emit=lambda _ids, _text: None,
         cancelled=lambda: False,
-        clock=time.perf_counter_ns,
+        clock=clock,
     )
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome

@@ -75,15 +75,28 @@ def _cores() -> int:
 
 
 def _hash(file: OpenFile, meter: Meter) -> str:
+    digest = digest_of(file, meter)
+    file.check_unchanged()
+    return digest
+
+
+def digest_of(
+    file: OpenFile, meter: Meter, take: Callable[[memoryview], None] | None = None
+) -> str:
+    """SHA-256 (hex) of `file`, read once; `take` gets each block, valid until it returns.
+
+    When `meter` stops it is a digest of no use to anybody.
+    """
     digest = hashlib.sha256()
     block = memoryview(bytearray(min(BLOCK, max(1, file.size))))
     done = 0
     while done < file.size and not meter.stop:
-        count = read_into(file, block, done)
-        digest.update(block[:count])
-        done += count
-        meter.advance(count)
-    file.check_unchanged()
+        part = block[: read_into(file, block, done)]
+        digest.update(part)
+        if take is not None:
+            take(part)
+        done += len(part)
+        meter.advance(len(part))
     return digest.hexdigest()
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from power.artifact.hashing import BLOCK, Meter, Progress, each_file, read_into
+from power.artifact.hashing import Meter, Progress, digest_of, each_file
 from power.artifact.opened import OpenFile
 from power.diagnostics import fail
 
@@ -94,18 +93,11 @@ def _seal(file: OpenFile, meter: Meter) -> SealedFile:
 
 
 def _copy(file: OpenFile, fd: int, meter: Meter) -> str:
-    digest = hashlib.sha256()
-    block = memoryview(bytearray(min(BLOCK, max(1, file.size))))
-    done = 0
-    while done < file.size and not meter.stop:
-        count = read_into(file, block, done)
-        digest.update(block[:count])
-        written = 0
-        while written < count:
-            written += os.write(fd, block[written:count])
-        done += count
-        meter.advance(count)
-    return digest.hexdigest()
+    def write(block: memoryview) -> None:
+        while block:
+            block = block[os.write(fd, block) :]
+
+    return digest_of(file, meter, write)
 
 
 def _check_memory(needed: int) -> None:

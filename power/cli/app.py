@@ -19,7 +19,7 @@ from power.cli.console import (
     write_stderr,
 )
 from power.cli.signals import end_like_interrupts
-from power.diagnostics import Diagnostic, ExitCode, as_text
+from power.diagnostics import Diagnostic, ExitCode, PowerError, as_text
 
 # verb -> (module, one line for `power --help`)
 VERBS: dict[str, tuple[str, str]] = {
@@ -82,6 +82,25 @@ def run() -> None:
     open_standard_streams()
     end_like_interrupts()
     try:
+        _parse_and_run()
+    except (click.Abort, KeyboardInterrupt):
+        write_stderr("interrupted")
+        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+    except BrokenPipeError:
+        drop_stdout()
+        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+    except PowerError as error:
+        write_stderr(as_text(error.diagnostics, color=wants_color()))
+        raise SystemExit(int(error.exit_code)) from None
+    except OSError as error:
+        # Only `--help` and `--version` print without `write_stdout`.
+        drop_stdout()
+        write_stderr(as_text([unwritable(error)], color=wants_color()))
+        raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
+
+
+def _parse_and_run() -> None:
+    try:
         app.main(prog_name="power", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         write_stderr(error.format_message())
@@ -90,17 +109,6 @@ def run() -> None:
         raise SystemExit(error.exit_code) from None
     except click.ClickException as error:
         _usage(error)
-    except (click.Abort, KeyboardInterrupt):
-        write_stderr("interrupted")
-        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
-    except BrokenPipeError:
-        drop_stdout()
-        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
-    except OSError as error:
-        # Only `--help` and `--version` print without a verb around them.
-        drop_stdout()
-        write_stderr(as_text([unwritable(error)], color=wants_color()))
-        raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
 
 
 def _usage(error: click.ClickException) -> None:

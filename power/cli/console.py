@@ -153,12 +153,9 @@ class Verb:
             return
         try:
             self._finish()
-        except BrokenPipeError:
+        except BrokenPipeError:  # click would make it exit code 1
             drop_stdout()
             raise SystemExit(int(ExitCode.INTERRUPTED)) from None
-        except PowerError as failure:
-            write_stderr(as_text(failure.diagnostics, color=wants_color()))
-            raise SystemExit(int(failure.exit_code)) from None
         raise SystemExit(int(self.exit_code))
 
     def _finish(self) -> None:

@@ -27,40 +27,38 @@ Model = TypeVar("Model", bound=Settings)
 Kind = Literal["manifest", "profile", "plan"]
 
 
+class _Located:
+    """What has a source: its text, and the places in it."""
+
+    __slots__ = ()
+    source: Source
+
+    @property
+    def text(self) -> str:
+        """The file's text."""
+        return self.source.text
+
+    def span(self, *keys: str | int, label: str = "") -> Span:
+        """Where the value at `keys` stands."""
+        return self.source.span(*keys, label=label)
+
+
 @dataclass(frozen=True, slots=True)
-class LoadedManifest:
+class LoadedManifest(_Located):
     """A manifest with the text it came from. `path` is None for text without a file."""
 
     manifest: Manifest
     source: Source
     path: Path | None = None
 
-    @property
-    def text(self) -> str:
-        """The file's text."""
-        return self.source.text
-
-    def span(self, *keys: str | int, label: str = "") -> Span:
-        """Where the value at `keys` stands."""
-        return self.source.span(*keys, label=label)
-
 
 @dataclass(frozen=True, slots=True)
-class LoadedProfile:
+class LoadedProfile(_Located):
     """A profile with the text it came from. `path` is None for text without a file."""
 
     profile: Profile
     source: Source
     path: Path | None = None
-
-    @property
-    def text(self) -> str:
-        """The file's text."""
-        return self.source.text
-
-    def span(self, *keys: str | int, label: str = "") -> Span:
-        """Where the value at `keys` stands."""
-        return self.source.span(*keys, label=label)
 
 
 def load_manifest(path: Path) -> LoadedManifest:

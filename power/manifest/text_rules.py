@@ -21,7 +21,8 @@ _PATH_LIMIT = 1024
 _PART_LIMIT = 255
 _GRAMMAR_LIMIT = 64 * 1024
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+"""The names that manifests, profiles and plans may have: whole, and safe in a path."""
 _FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
 _FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 _HEX64 = re.compile(r"[0-9a-f]{64}")
@@ -45,7 +46,7 @@ def _refuse(message: str, hint: str | None = None) -> NoReturn:
 
 def name(value: str) -> str:
     """A name that is safe as a file name and in a URL on every system."""
-    if not _NAME.fullmatch(value):
+    if not NAME.fullmatch(value):
         _refuse("is not a name", "use lower-case letters, digits, `.`, `_` and `-`")
     return value
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from power.manifest.text_rules import NAME
+
 PLAN_VERSION = 1
 PLAN_REVISION = 0
 
@@ -21,7 +23,7 @@ Rows = Annotated[int, Field(ge=1, le=4096)]
 Real = Annotated[float, AfterValidator(lambda value: value + 0.0)]  # -0.0, which RFC 8785 drops
 Share = Annotated[Real, Field(ge=0, le=1)]
 # A name becomes part of a receipt's file name: nothing that could lead to another folder.
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
+Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 # One line for people, without control characters or marks that reorder what follows.
 Line = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,500}$")]
 Reason = Annotated[str, Field(pattern=r"^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,2000}$")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from power.diagnostics import fail
+from power.manifest.text_rules import NAME
 from power.plan.files import check_new, write_atomic
 from power.receipt import bundle, strict_json, verify
 from power.receipt.predicate import Statement
@@ -14,8 +14,6 @@ from power.receipt.private_files import make_folder
 
 FOLDER = "receipts"
 SUFFIX = ".sigstore.json"
-# The names that a manifest may have, and so a plan.
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 # Base64 and the bundle around a payload at its limit.
 _FILE_LIMIT = 2 * strict_json.SIZE_LIMIT
 
@@ -30,7 +28,7 @@ def default_path(receipt: bytes, folder: Path) -> Path:
     statement = verify.parse(envelope, "receipt")
     name = statement.predicate.plan.name
     # A signed statement may say anything; a name that could be a path is left out.
-    stem = f"{_stamp(statement)}-{name}" if _NAME.fullmatch(name) else _stamp(statement)
+    stem = f"{_stamp(statement)}-{name}" if NAME.fullmatch(name) else _stamp(statement)
     return folder / FOLDER / f"{stem}-{verify.receipt_id(envelope.payload)[:12]}{SUFFIX}"
 
 

@@ -31,7 +31,15 @@ def shell(bench: Bench, script: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize(
     "command",
-    ["show plan.lock", "explain", "--help", "--version", "run plan.lock --prompt one", "x"],
+    [
+        "show plan.lock",
+        "explain",
+        "--help",
+        "--version",
+        "run plan.lock --prompt one",
+        "x",
+        "x --format json",
+    ],
 )
 def test_a_full_disk_behind_stdout_is_said(ready: Bench, command: str) -> None:
     done = shell(ready, f"POWER {command} > /dev/full")

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from power.backends.interface import Engine, EngineConfig, SamplingConfig
 from power.backends.llamacpp import BACKEND
-from power.speculation.controller import make_controller
 from power.speculation.outcome import Finish, Outcome, Settings
 from power.speculation.protocols import Proposer
-from power.speculation.scheduler import generate
 from tools.exactness_matrix.cases import Pair, Shape, controllers, shapes
 from tools.exactness_matrix.proposers import PROPOSERS
+from tools.harness import request
 
 CONTEXT = 512
 SIZE = 320
@@ -141,19 +140,14 @@ def run(  # noqa: PLR0913 - the parts of one request
         adaptive=adaptive,
     )
     session = engine.session(sampling, control=control or proposer is not None)
-    return generate(
-        prompt=prompt,
-        target=session.target,
-        proposer=proposer or session.proposer,
-        sampler=session.sampler,
-        vocabulary=engine.vocabulary,
-        controller=make_controller(settings),
-        settings=settings,
+    return request(
+        engine,
+        session,
+        prompt,
+        settings,
         max_tokens=max_tokens,
-        stop=(),
-        emit=lambda _ids, _text: None,
-        cancelled=lambda: False,
         clock=iter(range(1 << 62)).__next__,
+        proposer=proposer,
     )
 
 

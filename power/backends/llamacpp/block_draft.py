@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from power.backends.errors import EngineError
 from power.backends.llamacpp.context import Context, Row
-from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, cut_back, draft_shape
 from power.backends.llamacpp.features import Features, layers_of
 from power.backends.llamacpp.library import native
 from power.backends.llamacpp.model import Model
@@ -145,7 +144,7 @@ class BlockDraft:
         tokens = [state.anchor] + [form.mask] * (rows - 1)
         logits = self._context.decode(tokens, state.position, rows if self._logits else 0)
         proposal = self._read(Block(self._context, logits, form.first, rows))
-        self._trim()
+        cut_back(self._context, self._state.position)
         return proposal
 
     def commit(self, emitted: Sequence[int], accepted: int) -> None:  # noqa: ARG002
@@ -165,7 +164,7 @@ class BlockDraft:
             raise ValueError(msg)
         self._state = checkpoint
         self._pass = self._pass[:0]
-        self._trim()
+        cut_back(self._context, self._state.position)
 
     def _inject(self, features: Row) -> None:
         """Append rows to the memory, in decodes that the library takes whole.
@@ -178,14 +177,6 @@ class BlockDraft:
             part = features[start : start + size]
             self._context.decode(None, position + start, 0, part)
         self._state = replace(self._state, position=position + len(features))
-
-    def _trim(self) -> None:
-        cells = self._state.position
-        filled = self._context.filled()
-        if filled > cells and self._context.trim(cells):
-            filled = self._context.filled()
-        if filled != cells:
-            raise EngineError("decode", f"the draft holds {filled} rows in place of {cells}")
 
 
 def open_block_draft(

@@ -242,6 +242,13 @@ class Context:
         """Positions in memory, counted by the library."""
         return int(native().llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
 
+    def trimmed_to(self, cells: int) -> bool:
+        """Whether the memory holds exactly `cells` positions, after a trim where it held more."""
+        filled = self.filled()
+        if filled > cells and self.trim(cells):
+            filled = self.filled()
+        return filled == cells
+
     def clear(self) -> None:
         """Forget everything."""
         self._evaluated = self._droppable = 0

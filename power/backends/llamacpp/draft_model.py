@@ -88,10 +88,7 @@ class DraftModel:
         self._trim()
 
     def _trim(self) -> None:
-        filled = self._context.filled()
-        if filled > self._cells and self._context.trim(self._cells):
-            filled = self._context.filled()
-        if filled != self._cells:
+        if not self._context.trimmed_to(self._cells):
             # Forgetting everything is always possible: the next proposal evaluates it again.
             self._context.clear()
             self._cells = 0

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig, Proposer
 from power.backends.llamacpp.context import Context, ContextConfig, default_threads
 from power.backends.llamacpp.model import Model
@@ -81,6 +82,12 @@ MakeDrafting = Callable[[], Drafting]
 
 Open = Callable[[Host], MakeDrafting]
 """Makes a strategy's contexts, once a process."""
+
+
+def cut_back(context: Context, cells: int) -> None:
+    """Drop what a draft's memory holds behind `cells`; EngineError when it does not hold those."""
+    if not context.trimmed_to(cells):
+        raise EngineError("decode", f"the draft holds {context.filled()} rows in place of {cells}")
 
 
 def rounded(cells: int) -> int:

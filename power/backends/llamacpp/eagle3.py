@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from power.backends.errors import EngineError
 from power.backends.llamacpp.block_draft import said_by
 from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
-from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, cut_back, draft_shape
 from power.backends.llamacpp.features import Features, layers_of
 
 
@@ -107,7 +106,7 @@ class Eagle3:
             return []
         # The anchor's row is there already after a proposal that nobody committed; it is made anew.
         cells = min(state.cells, state.position - 1)
-        self._trim(cells)
+        cut_back(self._context, cells)
         tokens, fused = zip(*state.late, (state.anchor, state.fused), strict=True)
         # The graph does not honour a choice among rows: all of them give logits, or none.
         logits = self._context.decode(tokens, cells, len(tokens), np.stack(fused))
@@ -129,7 +128,7 @@ class Eagle3:
         if len(self._pass) < kept:
             msg = f"{kept} tokens of a pass of {len(self._pass)} observed rows"
             raise RuntimeError(msg)
-        self._trim(state.cells)
+        cut_back(self._context, state.cells)
         self._advance([state.anchor, *emitted[:-1]], self._pass[:kept])
         self._state = replace(self._state, anchor=emitted[-1])
         self._pass = self._pass[:0]
@@ -142,7 +141,7 @@ class Eagle3:
             raise ValueError(msg)
         self._state = checkpoint
         self._pass = self._pass[:0]
-        self._trim(checkpoint.cells)
+        cut_back(self._context, checkpoint.cells)
 
     def _choose(self, logits: Row) -> int | None:
         return most_probable(logits[: self._vocabulary], self._p_min)
@@ -172,13 +171,6 @@ class Eagle3:
             tokens, fused = zip(*state.late[:size], strict=True)
             self._context.decode(tokens, state.cells, 0, np.stack(fused))
             self._state = replace(state, cells=state.cells + len(tokens), late=state.late[size:])
-
-    def _trim(self, cells: int) -> None:
-        filled = self._context.filled()
-        if filled > cells and self._context.trim(cells):
-            filled = self._context.filled()
-        if filled != cells:
-            raise EngineError("decode", f"the draft holds {filled} rows in place of {cells}")
 
 
 def open_eagle3(host: Host) -> MakeDrafting:

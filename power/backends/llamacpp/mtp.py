@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from power.backends.errors import EngineError
 from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
-from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, draft_shape
+from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, cut_back, draft_shape
 from power.backends.llamacpp.reduced_head import ReducedHead, read_head
 from power.diagnostics import fail
 
@@ -101,7 +100,7 @@ class Mtp:
     def propose(self, limit: int) -> list[int]:
         """At most `limit` tokens, each the block's most probable one after those before."""
         state = self._state
-        self._trim(state.cells)
+        cut_back(self._context, state.cells)
         rows = (*state.late, (state.anchor, state.hidden))
         tokens, hidden = zip(*rows, strict=True)
         logits = self._evaluate(tokens, np.stack(hidden), state.cells)
@@ -121,7 +120,7 @@ class Mtp:
         if len(self._pass) < kept:
             msg = f"{kept} tokens of a pass of {len(self._pass)} observed rows"
             raise RuntimeError(msg)
-        self._trim(state.cells)
+        cut_back(self._context, state.cells)
         late = list(state.late)
         if state.cells + len(late) == state.position:  # nothing was proposed this round
             late.append((state.anchor, state.hidden))
@@ -142,14 +141,7 @@ class Mtp:
             raise ValueError(msg)
         self._state = checkpoint
         self._pass = self._pass[:0]
-        self._trim(checkpoint.cells)
-
-    def _trim(self, cells: int) -> None:
-        filled = self._context.filled()
-        if filled > cells and self._context.trim(cells):
-            filled = self._context.filled()
-        if filled != cells:
-            raise EngineError("decode", f"the draft holds {filled} rows in place of {cells}")
+        cut_back(self._context, checkpoint.cells)
 
     def _evaluate(self, tokens: Sequence[int], hidden: Row, position: int) -> Row:
         """Logits of the last row, float32 [tokens of the head]; none while it reads the prompt."""

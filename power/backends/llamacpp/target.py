@@ -116,7 +116,7 @@ class LlamaTarget:
         if not 1 <= keep <= len(self._pass):
             msg = f"keep {keep} rows of a pass of {len(self._pass)}"
             raise ValueError(msg)
-        if not self._trimmed_to(self.position + keep):
+        if not self._context.trimmed_to(self.position + keep):
             return False
         self._commit(Piece(self._pass[:keep], self._pass_rows, self._pass_rows))
         self._pass = ()
@@ -144,7 +144,7 @@ class LlamaTarget:
             self._saved = None  # of tokens that are gone
         # A failed evaluation may have written to a recurrent state, at no position that shows it.
         trusted = self._intact or not self._context.recurrent
-        if not ((trusted and self._trimmed_to(end)) or self._loaded(end)):
+        if not ((trusted and self._context.trimmed_to(end)) or self._loaded(end)):
             self._rebuild()
         self._intact = True
 
@@ -161,12 +161,6 @@ class LlamaTarget:
         self._history.append(piece)
         self._position += len(piece.tokens)
 
-    def _trimmed_to(self, end: int) -> bool:
-        """Whether the memory holds `end` cells, after a trim where it held more."""
-        if self._context.filled() <= end:
-            return self._context.filled() == end
-        return self._context.trim(end) and self._context.filled() == end
-
     def _loaded(self, end: int) -> bool:
         """Whether the memory holds `end` cells by going back to a state saved there."""
         if self._saved is None or self._saved[0] != end:
@@ -178,7 +172,7 @@ class LlamaTarget:
         self._context.clear()
         for piece in pieces:
             self._decode(piece.tokens, piece.rows, outputs=piece.outputs)
-            if not self._trimmed_to(self.position + len(piece.tokens)):
+            if not self._context.trimmed_to(self.position + len(piece.tokens)):
                 raise EngineError(
                     "decode", f"the engine lost the {len(piece.tokens)} tokens it evaluated again"
                 )

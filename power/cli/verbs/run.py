@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,8 @@ def command(
                 seed=seed,
                 control=control,
             )
-            record = runner.generate(request, on_bytes=_taker(verb))
+            with _kept_text(verb) as take:
+                record = runner.generate(request, on_bytes=take)
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")
@@ -143,19 +145,20 @@ def _check_batch(prompts: Path | None, out: Path | None, alone: list[str]) -> No
         )
 
 
-def _taker(verb: Verb) -> Callable[[bytes], None]:
-    """Where committed text goes: to stdout, or into the object of `--format json`."""
+@contextmanager
+def _kept_text(verb: Verb) -> Iterator[Callable[[bytes], None]]:
+    """Where committed text goes: to stdout, or, however the run ends, into the JSON object."""
     from power.cli.execution import stdout_bytes
 
     if verb.human:
-        return stdout_bytes()
+        yield stdout_bytes()
+        return
     taken = bytearray()
-
-    def keep(data: bytes) -> None:
-        taken.extend(data)
-        verb.data["text"] = taken.decode("utf-8", "replace")
-
-    return keep
+    try:
+        yield taken.extend
+    finally:
+        if taken:
+            verb.data["text"] = taken.decode("utf-8", "replace")
 
 
 def _batch(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -69,10 +68,9 @@ def stdout_bytes() -> Callable[[bytes], None]:
     """Writes committed text to stdout: byte for byte, or, on a terminal, its controls escaped."""
     if not sys.stdout.isatty():
         return write_stdout
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def shown(data: bytes) -> None:
-        parts = decoder.decode(data).split("\n")
+    def shown(data: bytes) -> None:  # whole characters: `Runner.generate`
+        parts = data.decode("utf-8", "replace").split("\n")
         lines = (escape(part).replace("\\x09", "\t") for part in parts)
         write_stdout("\n".join(lines).encode())
 

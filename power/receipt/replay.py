@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic, PowerError, fail
@@ -28,7 +27,6 @@ def replay(
     prompt: str,
     *,
     stop: tuple[str, ...] = (),
-    on_text: Callable[[str], None] | None = None,
 ) -> Replayed:
     """Run the signed request once more on `runner`, which holds the signed plan.
 
@@ -50,7 +48,7 @@ def replay(
             found=runner.plan.lock.plan_sha256,
             hint="give the `plan.lock` of that run, byte for byte",
         )
-    record = runner.generate(request, on_text)
+    record = runner.generate(request)
     if record.finish == "cancelled":
         raise KeyboardInterrupt
     found = claim_of_record(statement, record)

@@ -11,10 +11,10 @@ trusts its parent. This module stays free of heavy imports for its sake.
 
 from __future__ import annotations
 
-import base64
 import json
 import socket
 import struct
+from binascii import b2a_base64
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal
@@ -124,10 +124,10 @@ class Alive:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Text that a round has committed, in whole characters."""
+    """Text that a round has committed, byte for byte, in whole characters."""
 
     __pydantic_config__: ClassVar = _STRICT
-    text: str
+    text: bytes
     type: Literal["emit"] = "emit"
 
 
@@ -135,8 +135,7 @@ class Emit:
 class Done:
     """A request ended. Times are nanoseconds of CLOCK_MONOTONIC.
 
-    text: all of it, byte for byte; decoded with U+FFFD for what is not UTF-8 it
-    is what was emitted, and for a cancelled request possibly more.
+    text: all of it; what was emitted, and for a cancelled request possibly more.
     proposer_width: `max_width` of the proposer that really ran. wall_ns and
     first_token_ns count from `Run.clock_ns`, to the last commit and the first.
     """
@@ -174,7 +173,7 @@ FromWorker = Progress | Ready | Alive | Emit | Done | Refused
 def encode(message: ToWorker | FromWorker) -> bytes:
     """`message` as one frame; raises FrameError when it is larger than MAX_FRAME."""
     if isinstance(message, Emit):  # one a round, inside the time of the round: 15 us -> 1 us
-        body = b'{"type":"emit","text":%b}' % json.dumps(message.text).encode("ascii")
+        body = b'{"type":"emit","text":"%b"}' % b2a_base64(message.text, newline=False)
     else:
         text = json.dumps(message, default=_plain, ensure_ascii=False, separators=(",", ":"))
         body = text.encode()
@@ -185,7 +184,7 @@ def encode(message: ToWorker | FromWorker) -> bytes:
 
 def _plain(value: object) -> object:
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
+        return b2a_base64(value, newline=False).decode("ascii")
     if is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, Mapping):

@@ -13,13 +13,12 @@ from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Finish, Phase
 
 
-def contradiction(run: Run, done: Done, emitted: str) -> str | None:
+def contradiction(run: Run, done: Done, emitted: bytes) -> str | None:
     """Why `done` cannot be the end of `run`, whose text was `emitted`; None when it can."""
     if done.number != run.number:
         return f"`done` of request {done.number} in request {run.number}"
     partial = done.finish is Finish.CANCELLED  # text may have been held back
-    text = done.text.decode("utf-8", "replace")
-    if not (text.startswith(emitted) if partial else text == emitted):
+    if not (done.text.startswith(emitted) if partial else done.text == emitted):
         return "the text of `done` is not the text that was emitted"
     if len(done.ids) > run.max_tokens:
         return f"{len(done.ids)} tokens where {run.max_tokens} were asked for"

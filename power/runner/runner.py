@@ -35,7 +35,7 @@ from power.runner.settings import engine_config, sampling_config, scheduler_sett
 from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
-_REPLACEMENT = "\ufffd"  # what stands in a text for bytes that are no UTF-8
+OnBytes = Callable[[bytes], None]
 
 
 class OpenFile(Protocol):
@@ -135,20 +135,11 @@ class Runner:
         if self._worker is not None:
             self._worker.wake()
 
-    def generate(
-        self,
-        request: Request,
-        on_text: Callable[[str], None] | None = None,
-        *,
-        on_bytes: Callable[[bytes], None] | None = None,
-    ) -> RunRecord:
-        """Run one request; `on_text` gets its text in whole characters as it is committed.
+    def generate(self, request: Request, on_bytes: OnBytes | None = None) -> RunRecord:
+        """Run one request; `on_bytes` gets its text as it is committed, in whole characters.
 
-        `on_bytes` gets the bytes of the record's `text` instead: all its pieces
-        together are exactly these, also where they are no UTF-8, which `on_text`
-        shows as U+FFFD. What follows a U+FFFD comes at the end of the request.
-
-        When this raises, what the callbacks got stays valid, and there is no
+        All that `on_bytes` got is the record's `text`, byte for byte, also where it is
+        no UTF-8. When this raises, what `on_bytes` got stays valid, and there is no
         record. A cancelled request has one, with finish `cancelled`; if the
         worker does not end the request within 10 s, KeyboardInterrupt is raised.
         """
@@ -159,7 +150,7 @@ class Runner:
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
         try:
-            done = self._follow(worker, run, strategy, _Text(on_text, on_bytes))
+            done = self._follow(worker, run, strategy, on_bytes or _ignore)
         except PowerError as error:
             if error.exit_code > ExitCode.CANNOT_JUDGE:
                 self._drop()
@@ -196,24 +187,19 @@ class Runner:
             clock_ns=clock_ns,
         )
 
-    def _follow(
-        self,
-        worker: WorkerProcess,
-        run: Run,
-        strategy: str,
-        text: _Text,
-    ) -> Done:
+    def _follow(self, worker: WorkerProcess, run: Run, strategy: str, on_bytes: OnBytes) -> Done:
         """Send `run` and follow it to its end, which has to be one that it can have."""
         worker.doing = "running the request"
         if self._cancelled:
             worker.send(Cancel(run.number))  # before it, so that no round of it runs
         worker.send(run)
-        done = self._until_done(worker, text)
-        reason = contradiction(run, done, text.whole)
+        emitted, done = self._until_done(worker, on_bytes)
+        reason = contradiction(run, done, emitted)
         if reason is not None:
             worker.fail_protocol(reason)
         check_strategy(strategy, done.proposer_width)
-        text.finish(done.text)
+        if held := done.text[len(emitted) :]:  # only by a cancelled request
+            on_bytes(held)
         return done
 
     def _load(
@@ -249,7 +235,9 @@ class Runner:
         check_required(plan.host.require, ready.identity.devices)
         return ready
 
-    def _until_done(self, worker: WorkerProcess, text: _Text) -> Done:
+    def _until_done(self, worker: WorkerProcess, on_bytes: OnBytes) -> tuple[bytes, Done]:
+        """The text that was emitted, and how the request ended."""
+        emitted = bytearray()
         until: float | None = None
         while True:
             if until is None and self._cancelled:
@@ -261,9 +249,10 @@ class Runner:
                 raise KeyboardInterrupt from None
             match message:
                 case Emit(text=piece):
-                    text.add(piece)
+                    emitted += piece
+                    on_bytes(piece)
                 case Done():
-                    return message
+                    return bytes(emitted), message
                 case Refused(diagnostics=diagnostics):
                     raise PowerError(diagnostics)
                 case None:
@@ -282,47 +271,8 @@ class Runner:
             worker.kill()
 
 
-class _Text:
-    """The text of one request as it comes."""
-
-    def __init__(
-        self,
-        on_text: Callable[[str], None] | None,
-        on_bytes: Callable[[bytes], None] | None,
-    ) -> None:
-        self._pieces: list[str] = []
-        self._on_text = on_text
-        self._on_bytes = on_bytes
-        self._exact = 0  # bytes that `on_bytes` has got
-        self._holding = False  # a U+FFFD came, which may stand for other bytes
-
-    @property
-    def whole(self) -> str:
-        """All of it so far."""
-        return "".join(self._pieces)
-
-    def add(self, piece: str) -> None:
-        """Keep `piece` and hand it on."""
-        self._show(piece)
-        if not self._holding:
-            sure, replaced, _ = piece.partition(_REPLACEMENT)
-            self._holding = bool(replaced)
-            self._hand_on(sure.encode())
-
-    def finish(self, exact: bytes) -> None:
-        """Hand on what a cancelled request had held back, and the bytes that no text can show."""
-        self._show(exact.decode("utf-8", "replace")[len(self.whole) :])
-        self._hand_on(exact[self._exact :])
-
-    def _show(self, piece: str) -> None:
-        self._pieces.append(piece)
-        if self._on_text is not None and piece:
-            self._on_text(piece)
-
-    def _hand_on(self, part: bytes) -> None:
-        self._exact += len(part)
-        if self._on_bytes is not None and part:
-            self._on_bytes(part)
+def _ignore(_text: bytes) -> None:
+    """For a caller that reads the record alone."""
 
 
 def _now() -> str:

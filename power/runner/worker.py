@@ -147,7 +147,7 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
         if first_token is None:
             first_token = _clock()
         if text:
-            link.send(Emit(text.decode()))
+            link.send(Emit(text))
 
     chunks = -(-len(prompt) // max(1, load.engine.prefill_batch))
     link.send(Alive(calls=chunks + 1))

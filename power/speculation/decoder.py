@@ -1,4 +1,4 @@
-"""From tokens to text: exact bytes for the record, whole characters for the reader.
+"""From tokens to text: exact bytes, let out in whole characters.
 
 A token may end inside a character, and a stop sequence may span tokens and
 rounds. The decoder keeps every byte, finds completed stop sequences, and lets
@@ -54,11 +54,11 @@ class Decoder:
         return not self._last_bytes.isdisjoint(piece) and self._completes(len(piece))
 
     def take(self, *, final: bool) -> bytes:
-        """What can be shown and was not yet: always valid UTF-8.
+        """The bytes that can be let out and were not yet; all of them together are `text`.
 
-        Bytes that are not UTF-8 become U+FFFD here (and stay as they are in
-        `text`). `final` lets out what was held back for more to come. All chunks
-        together equal `text` decoded as a whole with `errors="replace"`.
+        A character comes whole, and bytes that can belong to none come as they are:
+        decoded with U+FFFD for these, the chunks together are `text` so decoded.
+        `final` lets out what was held back for more to come.
         """
         text, start = self._text, self._released
         if self._cut is not None:
@@ -67,9 +67,9 @@ class Decoder:
             end = len(text) if final or not self._stops else len(text) - self._held()
         if start == end:
             return b""
-        shown, consumed = codecs.utf_8_decode(text[start:end], "replace", final)
-        self._released = start + consumed
-        return shown.encode()
+        _, whole = codecs.utf_8_decode(text[start:end], "replace", final)
+        self._released = start + whole
+        return bytes(text[start : start + whole])
 
     def checkpoint(self) -> object:
         """The state between two rounds."""

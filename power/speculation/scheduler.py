@@ -59,8 +59,8 @@ def generate(  # noqa: PLR0913 - the parts of one request
     prompt: at least one token; target, proposer and sampler are fresh.
     max_tokens: >= 1, tokens to emit at most, an end-of-generation token included.
     stop: non-empty byte sequences that end generation and are cut from the text.
-    emit: called once a committed round with its tokens and the text that can be
-        shown; the text is valid UTF-8 (`Decoder.take`).
+    emit: called once a committed round with its tokens and the bytes of text that
+        can be let out (`Decoder.take`).
     cancelled: polled between the steps of a round.
     clock: monotonic, in ns.
 

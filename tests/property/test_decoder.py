@@ -1,4 +1,4 @@
-"""Text as it is shown equals text as it is kept, however tokens and rounds cut it."""
+"""Text as it is let out equals text as it is kept, however tokens and rounds cut it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_chunks_together_are_the_text(
 ) -> None:
     """For any bytes, any stop sequences, any rounds, with or without a rollback in each."""
     decoder = Decoder(VOCABULARY, stops)
-    shown = b""
+    chunks = []
     at = turn = 0
     stopped = False
     while at < len(data) and not stopped:
@@ -41,11 +41,12 @@ def test_chunks_together_are_the_text(
             stopped = decoder.push(token)
             if stopped:
                 break
-        shown += decoder.take(final=False)
-    shown += decoder.take(final=True)
+        chunks.append(decoder.take(final=False))
+    chunks.append(decoder.take(final=True))
     ends = [data.find(s) + len(s) for s in stops if s in data]
     assert stopped == bool(ends)
     kept = data[: min(ends)] if ends else data
     cut = min((kept.find(s) for s in stops if s in kept), default=len(kept))
-    assert decoder.text == kept[:cut]
-    assert shown == kept[:cut].decode(errors="replace").encode()
+    assert b"".join(chunks) == decoder.text == kept[:cut]
+    characters = [chunk.decode(errors="replace") for chunk in chunks]
+    assert "".join(characters) == decoder.text.decode(errors="replace")

@@ -143,7 +143,7 @@ class Recorded(Runner):
         self.record = record
         self.requests: list[Request] = []
 
-    def generate(self, request: Request, on_text: Any = None, *, on_bytes: Any = None) -> RunRecord:
+    def generate(self, request: Request, on_bytes: Any = None) -> RunRecord:
         self.requests.append(request)
         return self.record
 

@@ -76,10 +76,10 @@ def test_a_failure_while_loading_is_one_message(make_runner: MakeRunner, deed: s
 
 
 def test_text_before_a_crash_stays_and_there_is_no_record(make_runner: MakeRunner) -> None:
-    pieces: list[str] = []
+    parts: list[bytes] = []
     with make_runner() as runner, pytest.raises(PowerError, match="SIGABRT while running"):
-        runner.generate(Request("pass4!abort"), pieces.append)
-    assert "".join(pieces) == "abc"
+        runner.generate(Request("pass4!abort"), parts.append)
+    assert b"".join(parts) == b"abc"
 
 
 def test_the_native_log_is_quoted_briefly(make_runner: MakeRunner) -> None:
@@ -168,7 +168,7 @@ def test_a_host_that_lacks_something_is_refused(
 
 
 def test_an_error_of_the_caller_ends_the_worker(make_runner: MakeRunner) -> None:
-    def broken_pipe(_text: str) -> None:
+    def broken_pipe(_text: bytes) -> None:
         raise BrokenPipeError
 
     with make_runner() as runner:
@@ -271,10 +271,10 @@ def test_noise_is_no_sign_of_life() -> None:
 
 @pytest.mark.parametrize("limit_s", [0.3, 1e300])
 def test_a_worker_cannot_ask_for_time_without_end(limit_s: float) -> None:
-    data = encode(Alive(calls=1 << 62)) + encode(Emit("a"))
+    data = encode(Alive(calls=1 << 62)) + encode(Emit(b"a"))
     program = f"import os, signal, sys; os.write(int(sys.argv[1]), {data!r}); signal.pause()"
     worker = WorkerProcess((), limit_s, (sys.executable, "-c", program))
-    assert worker.receive() == Emit("a")
+    assert worker.receive() == Emit(b"a")
     worker.kill()
 
 
@@ -286,7 +286,7 @@ def test_a_request_that_no_frame_holds(make_runner: MakeRunner) -> None:
         assert runner.generate(Request("copy:ok", max_tokens=2)).text == b"ok"
 
 
-@pytest.mark.parametrize("frames", [[Emit("a")], [READY, READY]])
+@pytest.mark.parametrize("frames", [[Emit(b"a")], [READY, READY]])
 def test_a_message_out_of_turn(
     make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch, frames: list[Emit | Ready]
 ) -> None:
@@ -309,16 +309,16 @@ class TestCancel:
     def test_in_a_request_the_partial_text_stays(
         self, make_runner: MakeRunner, make_plan: MakePlan
     ) -> None:
-        pieces: list[str] = []
+        parts: list[bytes] = []
         with make_runner(make_plan(max_tokens=100_000, context=200_000)) as runner:
 
-            def on_text(text: str) -> None:
-                pieces.append(text)
+            def on_bytes(part: bytes) -> None:
+                parts.append(part)
                 runner.cancel()
 
-            record = runner.generate(Request("copy:abcdef"), on_text)
+            record = runner.generate(Request("copy:abcdef"), on_bytes)
             assert record.finish == "cancelled"
-            assert "".join(pieces).encode() == record.text
+            assert b"".join(parts) == record.text
             assert 0 < len(record.ids) < 100_000
             assert runner.generate(Request("copy:go", max_tokens=2)).text == b"go"
 

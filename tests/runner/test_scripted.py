@@ -37,12 +37,11 @@ def runner(
 def test_a_run_and_its_control_write_the_same(
     make_plan: MakePlan, artifact: Artifacts, strategy: str
 ) -> None:
-    shown: list[str] = []
     parts: list[bytes] = []
     with runner(make_plan, artifact, strategy) as engine:
-        record = engine.generate(PROMPT, shown.append, on_bytes=parts.append)
+        record = engine.generate(PROMPT, parts.append)
         control = engine.generate(Request(text=PROMPT.text, control=True))
-    assert "".join(shown).encode() == b"".join(parts) == record.text == control.text
+    assert b"".join(parts) == record.text == control.text
     assert record.ids == control.ids
     assert (record.strategy, control.strategy) == (strategy, "off")
     assert record.counters["drafted"] > 0 == control.counters["drafted"]
@@ -54,16 +53,14 @@ def test_a_run_and_its_control_write_the_same(
 def test_a_failing_engine_is_exit_4_and_the_text_so_far_is_kept(
     make_plan: MakePlan, artifact: Artifacts, fault: str
 ) -> None:
-    whole: list[str] = []
+    whole: list[bytes] = []
     with runner(make_plan, artifact) as engine:
         engine.generate(PROMPT, whole.append)
-    shown: list[str] = []
     parts: list[bytes] = []
     with (
         pytest.raises(PowerError) as failed,
         runner(make_plan, artifact, "prompt-lookup", **{fault: 4}) as engine,
     ):
-        engine.generate(PROMPT, shown.append, on_bytes=parts.append)
+        engine.generate(PROMPT, parts.append)
     assert failed.value.exit_code == 4
-    assert shown == whole[:3]
-    assert b"".join(parts) == "".join(shown).encode()
+    assert parts == whole[:3]

@@ -240,17 +240,17 @@ class TestRecord:
     @pytest.mark.parametrize(
         ("changes", "emitted", "reason"),
         [
-            ({}, "\ufffd\0a", None),
-            ({}, "\ufffd\0", "the text of `done`"),
-            ({"finish": Finish.CANCELLED}, "\ufffd", None),
-            ({"finish": Finish.CANCELLED}, "b", "the text of `done`"),
-            ({"number": 2}, "\ufffd\0a", "`done` of request 2"),
-            ({"ids": (1,) * 10}, "\ufffd\0a", "10 tokens where 9"),
-            ({"wall_ns": 4}, "\ufffd\0a", "longer than the whole"),
+            ({}, b"\xff\0a", None),
+            ({}, b"\xff\0", "the text of `done`"),
+            ({"finish": Finish.CANCELLED}, b"\xff", None),
+            ({"finish": Finish.CANCELLED}, b"b", "the text of `done`"),
+            ({"number": 2}, b"\xff\0a", "`done` of request 2"),
+            ({"ids": (1,) * 10}, b"\xff\0a", "10 tokens where 9"),
+            ({"wall_ns": 4}, b"\xff\0a", "longer than the whole"),
         ],
     )
     def test_a_record_that_contradicts_what_was_seen(
-        self, changes: dict[str, Any], emitted: str, reason: str | None
+        self, changes: dict[str, Any], emitted: bytes, reason: str | None
     ) -> None:
         run = next(m for m in TO_WORKER if isinstance(m, Run))
         counters = Counters(phases_ns={Phase.VERIFY: 5})

@@ -120,7 +120,7 @@ def test_load_run_close(start: Callable[..., Parent]) -> None:
     assert [type(m) for m in parent.hear_until(Ready)] == [Progress, Progress, Ready]
     alive, *emits, first = parent.hear_until(Done)
     assert alive == Alive(calls=3)  # 8 tokens in chunks of 4, and the first pass
-    assert "".join(m.text for m in emits if isinstance(m, Emit)) == "abcabcab"
+    assert b"".join(m.text for m in emits if isinstance(m, Emit)) == b"abcabcab"
     assert isinstance(first, Done)
     assert (first.number, first.finish, first.proposer_width) == (1, Finish.LENGTH, 3)
     assert first.counters.phases_ns[Phase.TOKENISE] > 0

@@ -121,7 +121,7 @@ def command(
                 control=control,
             )
             with _kept_text(verb) as take:
-                record = runner.generate(request, on_bytes=take)
+                record = runner.generate(request, take)
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")

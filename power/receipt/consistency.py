@@ -206,6 +206,15 @@ def _timing(statement: Statement) -> Iterator[Finding]:
     first = timing.first_token_us
     if first is not None and first > timing.wall_us:
         yield where + "first_token_us", "after the end", f"<= {timing.wall_us}", first
+    tokens = timing.first_tokens
+    if (tokens is None) != (first is None):
+        pair = f"{tokens}, {first}"
+        yield where + "first_tokens", "a first commit has tokens and a time", "both or none", pair
+    execution = statement.predicate.execution
+    widest = execution.width_by_round[0].width if execution.width_by_round else 0
+    most = min(execution.output_tokens, widest + 1)
+    if tokens is not None and tokens > most:
+        yield where + "first_tokens", "more than the first round gives", f"<= {most}", tokens
     try:
         started, finished = parse_time(timing.started), parse_time(timing.finished)
     except ValueError:

@@ -208,12 +208,16 @@ class BoundsPart(_Part):
 
 
 class Timing(_Part):
-    """Where the time went, in microseconds; the phases add up to the wall time."""
+    """Where the time went, in microseconds; the phases add up to the wall time.
+
+    The first commit held `first_tokens` tokens: what came after it took the rest.
+    """
 
     started: Time
     finished: Time
     wall_us: Count
     first_token_us: Count | None = None
+    first_tokens: Round | None = None
     phases_us: dict[str, Count]
 
 

@@ -225,5 +225,6 @@ def _timing(record: RunRecord) -> Timing:
         finished=record.finished,
         wall_us=record.wall_us,
         first_token_us=record.first_token_us,
+        first_tokens=record.first_tokens or None,
         phases_us=dict(record.phases_us),
     )

@@ -126,5 +126,6 @@ def answer(request: Request, record: RunRecord) -> dict[str, Any]:
         "accepted": record.counters["accepted"],
         "wall_us": record.wall_us,
         "first_token_us": record.first_token_us,
+        "first_tokens": record.first_tokens,
         "phases_us": record.phases_us,
     }

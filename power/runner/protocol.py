@@ -137,7 +137,8 @@ class Done:
 
     text: all of it; what was emitted, and for a cancelled request possibly more.
     proposer_width: `max_width` of the proposer that really ran. wall_ns and
-    first_token_ns count from `Run.clock_ns`, to the last commit and the first.
+    first_token_ns count from `Run.clock_ns`, to the last commit and the first,
+    which had first_tokens tokens.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -150,6 +151,7 @@ class Done:
     counters: Counters
     wall_ns: int
     first_token_ns: int | None
+    first_tokens: int
     peak_rss_bytes: int
     type: Literal["done"] = "done"
 

@@ -24,6 +24,14 @@ def contradiction(run: Run, done: Done, emitted: bytes) -> str | None:
         return f"{len(done.ids)} tokens where {run.max_tokens} were asked for"
     if sum(done.counters.phases_ns.values()) > done.wall_ns:
         return "the phases are longer than the whole"
+    return _first_commit(done)
+
+
+def _first_commit(done: Done) -> str | None:
+    if (done.first_token_ns is None) != (done.first_tokens == 0):
+        return f"{done.first_tokens} first tokens without their time, or the other way round"
+    if not 0 <= done.first_tokens <= len(done.ids):
+        return "more first tokens than tokens"
     return None
 
 
@@ -106,6 +114,7 @@ def run_record(  # noqa: PLR0913 - the parts of a record
         phases_us=phases_us(done.counters.phases_ns, done.wall_ns),
         wall_us=done.wall_ns // 1000,
         first_token_us=None if first is None else first // 1000,
+        first_tokens=done.first_tokens,
         started=started,
         finished=finished,
         peak_rss_bytes=done.peak_rss_bytes,

@@ -54,6 +54,8 @@ class HostRecord:
 class RunRecord:
     """Everything a receipt says about one request. Times are integer microseconds.
 
+    first_tokens: tokens of the first commit, at `first_token_us`; steady decoding is
+        the rest of `ids` in the rest of the time. 0 where nothing was emitted.
     fr_covered: emitted tokens that the reduced draft head (FR) could have proposed,
         None where no head was reduced.
     """
@@ -70,6 +72,7 @@ class RunRecord:
     phases_us: dict[str, int]  # Phase value -> time; they add up to wall_us
     wall_us: int
     first_token_us: int | None
+    first_tokens: int
     started: str  # RFC 3339, UTC, "Z"
     finished: str
     peak_rss_bytes: int

@@ -140,12 +140,12 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
     prompt = engine.tokenize(run.text, special=run.special)
     tokenised = _clock()
     _check_length(len(prompt), load.settings.context)
-    first_token: int | None = None
+    first: tuple[int, int] | None = None  # when the first round committed, and its tokens
 
-    def emit(_ids: Sequence[int], text: bytes) -> None:
-        nonlocal first_token
-        if first_token is None:
-            first_token = _clock()
+    def emit(ids: Sequence[int], text: bytes) -> None:
+        nonlocal first
+        if first is None:
+            first = _clock(), len(ids)
         if text:
             link.send(Emit(text))
 
@@ -172,7 +172,7 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
     phases = outcome.counters.phases_ns
     phases[Phase.TOKENISE] = phases.get(Phase.TOKENISE, 0) + tokenised - received
     width = session.proposer.max_width
-    return _done(run, prompt, outcome, width=width, end=end, first_token=first_token)
+    return _done(run, prompt, outcome, width=width, end=end, first=first)
 
 
 def _done(  # noqa: PLR0913 - the parts of one frame
@@ -182,8 +182,9 @@ def _done(  # noqa: PLR0913 - the parts of one frame
     *,
     width: int,
     end: int,
-    first_token: int | None,
+    first: tuple[int, int] | None,
 ) -> Done:
+    first_token, first_tokens = first or (None, 0)
     return Done(
         number=run.number,
         prompt_ids=tuple(prompt),
@@ -194,6 +195,7 @@ def _done(  # noqa: PLR0913 - the parts of one frame
         counters=outcome.counters,
         wall_ns=end - run.clock_ns,
         first_token_ns=None if first_token is None else first_token - run.clock_ns,
+        first_tokens=first_tokens,
         peak_rss_bytes=peak_rss(),
     )
 

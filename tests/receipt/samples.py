@@ -181,6 +181,7 @@ RECORD = RunRecord(
     phases_us={"tokenise": 100, "prefill": 4_000, "draft": 700, "verify": 5_000, "other": 200},
     wall_us=10_000,
     first_token_us=4_900,
+    first_tokens=2,
     started="2026-08-23T10:11:12Z",
     finished="2026-08-23T10:11:13Z",
     peak_rss_bytes=300_000_000,
@@ -221,7 +222,9 @@ _NOTHING = {
 
 def control_record() -> RunRecord:
     """The control run of the same request: the same tokens, one a round."""
-    return replace(RECORD, control=True, strategy="off", counters=_NOTHING, fr_covered=None)
+    return replace(
+        RECORD, control=True, strategy="off", counters=_NOTHING, first_tokens=1, fr_covered=None
+    )
 
 
 def sample_statement() -> dict[str, Any]:
@@ -239,7 +242,13 @@ def control_statement() -> dict[str, Any]:
 def off_statement() -> dict[str, Any]:
     plan = off_plan()
     record = replace(
-        control_record(), control=False, seed=42, max_tokens=64, first_token_us=None, notes=[]
+        control_record(),
+        control=False,
+        seed=42,
+        max_tokens=64,
+        first_token_us=None,
+        first_tokens=0,
+        notes=[],
     )
     return build_statement(plan, plan_bytes(plan), Request(PROMPT), record)
 

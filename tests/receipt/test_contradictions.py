@@ -71,6 +71,7 @@ def test_a_signed_lie_is_refused_where_it_can_be_seen(path: Any, value: Any) -> 
         ("predicate", "execution", "clamped_width"),
         ("predicate", "execution", "widened_round"),
         ("predicate", "timing", "first_token_us"),
+        ("predicate", "timing", "first_tokens"),
         ("predicate", "host", "devices"),
         ("predicate", "execution", "notes"),
         ("predicate", "execution", "width_by_round", 0, "width"),

@@ -143,7 +143,7 @@ def test_a_run_and_its_control_make_the_same_claim() -> None:
         {"host": replace(samples.RECORD.host, cpu="Another", threads=64)},
         {"engine": replace(samples.RECORD.engine, libraries={}, devices=["GPU 0"])},
         {"peak_rss_bytes": 1, "notes": []},
-        {"first_token_us": None},
+        {"first_token_us": None, "first_tokens": 0},
     ],
     ids=",".join,
 )

@@ -46,6 +46,7 @@ DONE = Done(
     counters=Counters(rounds=2, widths=[(7, 2)], phases_ns={Phase.VERIFY: 5}),
     wall_ns=10,
     first_token_ns=None,
+    first_tokens=0,
     peak_rss_bytes=1 << 40,
 )
 FROM_WORKER: list[FromWorker] = [

@@ -12,7 +12,7 @@ from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Counters, Finish
 
 RUN = Run(1, "text", False, SamplingConfig(seed=3), False, 8, (), 0)
-DONE = Done(1, (1, 2), (5, 900, 5, 7), b"", Finish.LENGTH, 3, Counters(), 9000, 4000, 77)
+DONE = Done(1, (1, 2), (5, 900, 5, 7), b"", Finish.LENGTH, 3, Counters(), 9000, 4000, 2, 77)
 
 
 def record(done: Done = DONE, reduced: Container[int] | None = None) -> RunRecord:

@@ -44,6 +44,7 @@ def test_a_run_and_its_control_write_the_same(
     assert b"".join(parts) == record.text == control.text
     assert record.ids == control.ids
     assert (record.strategy, control.strategy) == (strategy, "off")
+    assert control.first_tokens == 1 <= record.first_tokens
     assert record.counters["drafted"] > 0 == control.counters["drafted"]
     assert sum(record.phases_us.values()) == record.wall_us
     assert record.engine.package == "power-scripted"

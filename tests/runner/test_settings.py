@@ -247,6 +247,8 @@ class TestRecord:
             ({"number": 2}, b"\xff\0a", "`done` of request 2"),
             ({"ids": (1,) * 10}, b"\xff\0a", "10 tokens where 9"),
             ({"wall_ns": 4}, b"\xff\0a", "longer than the whole"),
+            ({"first_tokens": 1}, b"\xff\0a", "without their time"),
+            ({"first_token_ns": 3, "first_tokens": 99}, b"\xff\0a", "more first tokens"),
         ],
     )
     def test_a_record_that_contradicts_what_was_seen(

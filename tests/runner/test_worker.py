@@ -125,6 +125,7 @@ def test_load_run_close(start: Callable[..., Parent]) -> None:
     assert (first.number, first.finish, first.proposer_width) == (1, Finish.LENGTH, 3)
     assert first.counters.phases_ns[Phase.TOKENISE] > 0
     assert first.first_token_ns is not None
+    assert first.first_tokens == 4  # a whole proposal of three, and the bonus
     assert sum(first.counters.phases_ns.values()) <= first.wall_ns
     second = parent.hear_until(Done)[-1]
     assert isinstance(second, Done)

@@ -222,7 +222,8 @@ def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
         verb.data["fr_covered_tokens"] = record.fr_covered
         within = f", {record.fr_covered} within the reduced draft vocabulary"
     decode_us = record.wall_us - (record.first_token_us or record.wall_us)
-    rate = f", {(len(record.ids) - 1) / decode_us * 1e6:.1f} tokens/s" if decode_us else ""
+    later = len(record.ids) - record.first_tokens
+    rate = f", {later / decode_us * 1e6:.1f} tokens/s" if decode_us else ""
     advice = f", {accepted} of {drafted} proposed tokens accepted" if drafted else ""
     verb.say(
         f"\n{len(record.ids)} tokens in {record.counters['rounds']} passes "

@@ -10,6 +10,9 @@ end or shape a text forced in from the tail. Rows are taken as they are stored, 
 quantised head stays as it is quantised. A draft that borrows the target's head
 gets rows of its own; --target is where they come from.
 
+DRAFT may also be a model with a native MTP block. OUT is then the table alone, a
+`[draft]` of kind `mtp`: the rows stay where they are, in the model.
+
 The corpus is a text, which the engine tokenises in a process of its own, or
 JSON lines, each an array of token ids. The same input gives the same bytes. OUT
 says what it was made from (`power.compact_head.*`).
@@ -24,7 +27,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,8 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from power.artifact.contracts import provenance
-from power.artifact.contracts.common import detect_kind
+from power.artifact.contracts.common import NATIVE_TABLE, detect_kind
 from power.artifact.contracts.pair import check_pair, draft_facts
+from power.artifact.contracts.ranked import TABLE
 from power.artifact.header import Header
 from power.artifact.opened import OpenArtifact
 from power.artifact.vocabulary import vocabulary_of
@@ -43,8 +47,9 @@ from power.diagnostics import PowerError, as_text
 
 TOOL = "build_compact_head 1"
 KINDS = ("dflash", "dspark", "eagle3")
+NATIVE = "a model with a native MTP block"
 FORCED = ("bos", "eos", "eot", "eom")  # and whatever else ends generation
-HEAD, SHARED, TABLE = "output.weight", "token_embd.weight", "d2t"
+HEAD, SHARED = "output.weight", "token_embd.weight"
 MARKOV = "markov_w2.weight"  # of DSpark: one row a row of the head
 
 Rows = npt.NDArray[Any]
@@ -133,11 +138,13 @@ def counts_sha256(counts: Mapping[int, int]) -> str:
 def build(draft: Path, out: Path, corpus: Corpus, rows: int, target: Path | None = None) -> int:
     """Write `out` and return how many of the corpus' tokens it covers.
 
+    draft: a head, or a model whose own block is the draft.
     Raises Refusal, and PowerError where `draft` or the result breaks its contract.
     """
     header, kind = _checked(draft, target)
-    if kind not in KINDS:
-        raise Refusal(f"a `{kind}` file has no head that could be reduced: give {KINDS}")
+    if kind not in (*KINDS, "mtp"):
+        what = f"{', '.join(KINDS)} or {NATIVE}"
+        raise Refusal(f"a `{kind}` file has no head that could be reduced: give {what}")
     if TABLE in header.tensors:
         raise Refusal("the draft has a reduced head already: start from the one it was made from")
     ids = ranked(corpus.counts, len(vocabulary_of(header)), rows, forced_ids(header))
@@ -151,8 +158,12 @@ def build(draft: Path, out: Path, corpus: Corpus, rows: int, target: Path | None
     }
     part = out.with_name(out.name + ".part")
     try:
-        _write(part, gguf.GGUFReader(draft), notes, table, target)
-        _checked(part, target)
+        if kind == "mtp":
+            _write_table(part, notes, table)
+            _checked(part, draft)
+        else:
+            _write(part, gguf.GGUFReader(draft), notes, table, target)
+            _checked(part, target)
         os.link(part, out)  # never over a file that is there
     finally:
         part.unlink(missing_ok=True)
@@ -164,6 +175,9 @@ def _checked(draft: Path, target: Path | None) -> tuple[Header, str]:
     with OpenArtifact.open(draft.name, [draft.parent]) as opened:
         header = opened.header
     kind = detect_kind(header)
+    if kind == "draft-model" and target is None:
+        check_pair("mtp", header, header)
+        return header, "mtp"
     draft_facts(kind, header)
     if target is not None:
         with OpenArtifact.open(target.name, [target.parent]) as other:
@@ -178,16 +192,28 @@ def _write(
     table: npt.NDArray[np.int64],
     target: Path | None,
 ) -> None:
-    architecture = draft.fields["general.architecture"].contents()
-    writer = gguf.GGUFWriter(path, architecture)
+    writer = gguf.GGUFWriter(path, draft.fields["general.architecture"].contents())
     for name, field in draft.fields.items():
         if name.startswith("GGUF.") or name == "general.architecture":
             continue
         kind, items = field.types[0], field.types[-1] if len(field.types) > 1 else None
         writer.add_key_value(name, field.contents(), kind, items)
+    _finish(writer, notes, _tensors(draft, table, target))
+
+
+def _write_table(path: Path, notes: Mapping[str, str], table: npt.NDArray[np.int64]) -> None:
+    ids = (TABLE, table, gguf.GGMLQuantizationType.I64)
+    _finish(gguf.GGUFWriter(path, NATIVE_TABLE), notes, [ids])
+
+
+def _finish(
+    writer: gguf.GGUFWriter,
+    notes: Mapping[str, str],
+    tensors: Iterable[tuple[str, Rows, gguf.GGMLQuantizationType]],
+) -> None:
     for name, text in notes.items():
         writer.add_string(name, text)
-    for name, data, stored in _tensors(draft, table, target):
+    for name, data, stored in tensors:
         writer.add_tensor(name, data, raw_dtype=stored)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

@@ -66,13 +66,14 @@ def _judge(header: Header, kind: str | None, target: Path | None) -> Judgement:
         wanted = kind or found
         with _open(target) as other:
             check_target(other.header)
-            pair = check_pair(wanted, header, other.header)
+            same = wanted == "mtp" and header.name == other.header.name  # the block is in it
+            pair = check_pair(wanted, other.header if same else header, other.header)
         return Judgement(wanted, draft_facts(wanted, header), pair)
-    if kind == "mtp":
+    if kind == "mtp" and found != "mtp":
         return Judgement(kind, draft_facts(kind, header), check_pair(kind, header, header))
     if kind is not None:
         return Judgement(kind, draft_facts(kind, header))
-    if _bare(header):
+    if found != "mtp" and _bare(header):
         return Judgement("container", None)
     if found == "draft-model":
         return Judgement("target", check_target(header))

@@ -24,7 +24,10 @@ _WHOLE = frozenset({"target", "draft-model", "mtp"})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What held: as what the file was judged, its facts (None for a bare container), the pair's."""
+    """What held: as what the file was judged, its facts, the pair's.
+
+    No facts: a bare container, or a table for a native head.
+    """
 
     kind: str
     facts: HeaderFacts | None
@@ -81,10 +84,10 @@ def _contracts(header: Header, judgement: Judgement) -> list[dict[str, Any]]:
 
 
 def _objections(header: Header, kind: str, judgement: Judgement) -> list[str]:
-    if judgement.facts is None:
-        return ["a bare container: no architecture's keys and no tokenizer"]
     if kind == judgement.kind or (kind, judgement.kind) == ("draft-model", "target"):
         return []
+    if judgement.kind == "container":
+        return ["a bare container: no architecture's keys and no tokenizer"]
     found = detect_kind(header)
     if found != kind and not (kind == "mtp" and found == "draft-model"):
         return [f"the file is of kind `{found}`"]

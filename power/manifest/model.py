@@ -17,7 +17,7 @@ from power.manifest.text_rules import Expected
 SCHEMA = 1
 LARGEST_INTEGER = 2**53 - 1  # the largest that RFC 8785 can write exactly
 
-DraftKind = Literal["draft-model", "dflash", "dflash2", "dspark", "eagle3"]
+DraftKind = Literal["draft-model", "mtp", "dflash", "dflash2", "dspark", "eagle3"]
 Mode = Literal[
     "auto",
     "off",
@@ -109,7 +109,11 @@ class Target(Artifact):
 
 
 class Draft(Artifact):
-    """The one external draft, bound to the target it was made for."""
+    """The one draft artifact, bound to the target it was made for.
+
+    Of kind `mtp` it is no model but a table: the tokens that the target's own
+    prediction head is reduced to.
+    """
 
     kind: DraftKind
     target_sha256: Sha256

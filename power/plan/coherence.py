@@ -30,7 +30,9 @@ def incoherent(plan: Plan) -> tuple[rules.Finding, ...]:
         rules.FR: (spec.spec_mtp_fr_vocab_size, reduced),
         rules.BATCH: (graph.batch, speculates or fixed),
         rules.ROWS: (graph.rows, fixed),
-        ("draft", "path"): (plan.draft, traits.external),
+        # A table of its own reduces a native head; an external draft is a model.
+        ("draft", "path"): (plan.draft, traits.external or spec.fr_rule == "d2t"),
+        ("draft", "header"): (plan.draft and plan.draft.header, traits.external),
     }
     wrong = [key for key, (value, present) in wanted.items() if (value is not None) != present]
     if plan.name != plan.manifest.name:

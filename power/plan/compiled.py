@@ -14,8 +14,9 @@ from power.plan.model import Plan
 class Compiled:
     """A plan, its lock file's text, and what a person should hear about it.
 
-    draft and pair are None when the plan has no external draft, memory when it
-    cannot be estimated for the target's architecture.
+    draft and pair are None when the plan has no draft artifact, draft also where
+    that is a table and no model; memory is None when it cannot be estimated for
+    the target's architecture.
     """
 
     plan: Plan

@@ -27,13 +27,14 @@ SpansOf = Callable[[str, str], tuple[Span, ...]]
 
 @dataclass(frozen=True, slots=True)
 class DraftFacts:
-    """The declared external draft: what the manifest says and what its file says.
+    """The declared draft: what the manifest says and what its file says.
 
-    d2t_sha256: SHA-256 of the raw `d2t` table, when the draft has one.
+    header: None for a table (kind `mtp`), which is no model. d2t_sha256: SHA-256 of
+        the raw `d2t` table, when the draft has one.
     """
 
     artifact: Draft
-    header: HeaderFacts
+    header: HeaderFacts | None
     pair: PairFacts
     d2t_sha256: str | None = None
 
@@ -118,8 +119,9 @@ def _placed(finding: rules.Finding, spans_of: SpansOf) -> Diagnostic:
 
 def _body(inputs: Inputs, resolution: Resolution) -> dict[str, Any]:
     settings = inputs.settings
+    kind = None if inputs.draft is None else inputs.draft.artifact.kind
     # A run without a proposer loads no draft, so its plan does not hold one.
-    draft = inputs.draft if TRAITS[resolution.strategy].external else None
+    draft = inputs.draft if resolution.strategy == kind else None
     graph = _graph(settings, resolution)
     body = {
         "version": PLAN_VERSION,
@@ -176,7 +178,7 @@ def _draft(draft: DraftFacts) -> dict[str, Any]:
         "kind": draft.artifact.kind,
         "target_sha256": draft.artifact.target_sha256,
         **_artifact(draft.artifact),
-        "header": _header(draft.header),
+        "header": None if draft.header is None else _header(draft.header),
         "contract": contract,
     }
 
@@ -231,7 +233,8 @@ def _reduced_head(
     """FR: what the draft head projects. What was asked in vain stays, for the rules to refuse."""
     asked, traits = inputs.settings.speculation.spec_mtp_fr_vocab_size, TRAITS[resolution.strategy]
     own = draft.pair.fr_vocabulary if draft is not None and traits.reducible else None
-    whole = (inputs.target_header if draft is None else draft.header).vocabulary
+    projected = inputs.target_header if draft is None else draft.header
+    whole = (projected or inputs.target_header).vocabulary
     rule: Literal["full", "prefix", "d2t"] = "full"
     digest: str | None = None
     if draft is not None and own is not None:

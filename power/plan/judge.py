@@ -14,9 +14,12 @@ from power.diagnostics import Diagnostic, PowerError
 
 @dataclass(frozen=True, slots=True)
 class JudgedDraft:
-    """A draft whose contract holds. `d2t_sha256` is of the raw bytes of its `d2t` table."""
+    """A draft whose contract holds.
 
-    header: HeaderFacts
+    header: None for a table (kind `mtp`). d2t_sha256: of the raw bytes of its `d2t` table.
+    """
+
+    header: HeaderFacts | None
     pair: PairFacts
     d2t_sha256: str | None
 

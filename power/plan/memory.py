@@ -53,8 +53,10 @@ class Memory:
 def estimate(plan: Plan, target: Header, draft: Header | None) -> Memory | None:
     """The estimate for `plan`, whose artifacts have these headers; None when it cannot be made."""
     own = footprint(target)
-    other = None if draft is None else footprint(draft)
-    if own is None or (draft is not None and other is None):
+    table = plan.draft is not None and plan.draft.header is None
+    model = None if table else draft
+    other = None if model is None else footprint(model)
+    if own is None or (model is not None and other is None):
         return None
     spec = plan.speculation
     width = spec.spec_draft_max or 0

@@ -96,9 +96,9 @@ class Target(_Frozen):
 
 
 class Draft(_Frozen):
-    """The one external draft."""
+    """The one draft artifact. `header` is None for a table (kind `mtp`), which is no model."""
 
-    kind: Literal["draft-model", "dflash", "dflash2", "dspark", "eagle3"]
+    kind: Literal["draft-model", "mtp", "dflash", "dflash2", "dspark", "eagle3"]
     path: str
     bytes: Size
     sha256: Sha256
@@ -107,7 +107,7 @@ class Draft(_Frozen):
     revision: Line | None = None
     license: Line | None = None
     shards: list[Shard] | None = None
-    header: Header
+    header: Header | None = None
     contract: Contract
 
 

@@ -128,7 +128,7 @@ def _require(
             spans=where.mode + where.draft,
             hint="`power inspect` shows which draft contracts a file fulfils",
         )
-    if draft_kind is not None and strategy != "off" and not TRAITS[strategy].external:
+    if draft_kind not in {None, strategy} and strategy != "off":
         fail(
             "P403",
             f"the manifest declares a `{draft_kind}` draft, which `{strategy}` would not use",
@@ -145,7 +145,12 @@ def _choose(
     declared = next((s for s in STRATEGIES if s == draft_kind), None)
     if declared is not None:
         _require(declared, engine, native_lacks, draft_kind, where)
-        return Resolution("auto", declared, "the manifest declares a verified external draft")
+        what = (
+            "a verified external draft"
+            if TRAITS[declared].external
+            else "a verified table for the target's native MTP block"
+        )
+        return Resolution("auto", declared, f"the manifest declares {what}")
     absent = "the manifest declares no draft"
     if native_lacks is not None:
         return Resolution("auto", "off", f"{absent} and {native_lacks}")

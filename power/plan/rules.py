@@ -150,7 +150,7 @@ def _reduced_head(plan: Plan) -> Iterator[Finding]:
     if asked is None:
         return
     rows = None if plan.draft is None else plan.draft.contract.fr_vocabulary
-    whole = (plan.draft or plan.target).header.vocabulary
+    whole = ((plan.draft and plan.draft.header) or plan.target.header).vocabulary
     if not TRAITS[spec.strategy].reducible:
         yield Finding(
             Diagnostic(
@@ -218,9 +218,10 @@ def _adaptive(plan: Plan) -> Iterator[Finding]:
 
 def _context(plan: Plan) -> Iterator[Finding]:
     context = plan.graph.context
-    for whose, artifact in (("target", plan.target), ("draft", plan.draft)):
-        if artifact is not None and context > artifact.header.context:
-            limit = artifact.header.context
+    drafts = None if plan.draft is None else plan.draft.header
+    for whose, header in (("target", plan.target.header), ("draft", drafts)):
+        if header is not None and context > header.context:
+            limit = header.context
             yield Finding(
                 Diagnostic(
                     code="P419",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from power.diagnostics import escape
-from power.plan.model import Draft, Plan, Target
+from power.plan.model import Draft, Header, Plan, Target
 
 _MARGIN = 13
 
@@ -40,11 +40,17 @@ def _sources(plan: Plan) -> Iterator[Line]:
 
 def _artifacts(plan: Plan) -> Iterator[Line]:
     yield from _artifact("target", plan.target)
+    yield from _model(plan.target.header)
+    yield from _origin(plan.target)
     if plan.draft is None:
         yield "draft", "none"
         return
     yield from _artifact("draft", plan.draft)
+    if plan.draft.header is not None:
+        yield from _model(plan.draft.header)
+    yield from _origin(plan.draft)
     contract = plan.draft.contract
+    whose = "own" if plan.draft.header is not None else "the target's"
     limits = [
         f"kind {plan.draft.kind}",
         "no width limit of its own"
@@ -52,17 +58,19 @@ def _artifacts(plan: Plan) -> Iterator[Line]:
         else f"at most {contract.max_width} tokens a proposal",
     ]
     if contract.fr_vocabulary is not None:
-        limits.append(f"own head of {contract.fr_vocabulary} rows")
+        limits.append(f"{whose} head of {contract.fr_vocabulary} rows")
     yield "", "; ".join(limits)
     for note in contract.notes:
         yield "", f"note: {escape(note)}"
 
 
 def _artifact(name: str, artifact: Target | Draft) -> Iterator[Line]:
-    header = artifact.header
     shards = "" if artifact.shards is None else f"  in {len(artifact.shards)} shards"
     yield name, escape(artifact.path) + shards
     yield "", f"{artifact.bytes:,} bytes  sha256 {artifact.sha256}"
+
+
+def _model(header: Header) -> Iterator[Line]:
     yield (
         "",
         escape(f"{header.architecture} {header.file_type}")
@@ -71,6 +79,9 @@ def _artifact(name: str, artifact: Target | Draft) -> Iterator[Line]:
     tokenizer = " ".join(t for t in (header.tokenizer_model, header.pre_tokenizer) if t)
     digest = _short(header.vocabulary_sha256)
     yield "", f"{header.vocabulary:,} tokens ({escape(tokenizer)})  vocabulary {digest}"
+
+
+def _origin(artifact: Target | Draft) -> Iterator[Line]:
     origin = [text for text in (artifact.source, artifact.revision) if text is not None]
     words = [f"from {escape(', '.join(origin))}"] if origin else []
     if artifact.license is not None:

@@ -107,7 +107,9 @@ def _differences(plan: Plan, judged: Judged) -> Iterator[Diagnostic]:
     yield from _compare("target.header", plan.target.header.model_dump(), _facts(judged.target))
     if plan.draft is not None and judged.draft is not None:
         draft = judged.draft
-        yield from _compare("draft.header", plan.draft.header.model_dump(), _facts(draft.header))
+        if plan.draft.header is not None and draft.header is not None:
+            stated = plan.draft.header.model_dump()
+            yield from _compare("draft.header", stated, _facts(draft.header))
         contract = plan.draft.contract.model_dump()
         yield from _compare("draft.contract", contract, _contract(draft.pair))
     stated = plan.speculation.model_dump()

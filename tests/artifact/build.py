@@ -227,6 +227,17 @@ def _delta_net(gguf: Gguf) -> None:
     gguf.tensor("blk.0.ssm_out.weight", (16, WIDTH))
 
 
+def native_table(ids: Sequence[int]) -> Gguf:
+    """A table of the head of a native prediction block: no model, nothing else in it."""
+    gguf = Gguf().put("general.architecture", STRING, "mtp-head")
+    return gguf.tensor("d2t", (len(ids),), type=TYPES["I64"], data=ids_of(ids))
+
+
+def ids_of(ids: Sequence[int]) -> bytes:
+    """The content of an I64 tensor."""
+    return struct.pack(f"<{len(ids)}q", *ids)
+
+
 def eagle3() -> Gguf:
     """An EAGLE-3 head for `llama()` that borrows embeddings and head."""
     gguf = tokenizer(sizes(Gguf(), "eagle3", 1))
@@ -280,6 +291,5 @@ def dflash2() -> Gguf:
 
 def reduced(gguf: Gguf, ids: Sequence[int]) -> Gguf:
     """Give a draft a head of its own for the tokens `ids`."""
-    table = struct.pack(f"<{len(ids)}q", *ids)
     gguf.tensor("output.weight", (WIDTH, len(ids)))
-    return gguf.tensor("d2t", (len(ids),), type=TYPES["I64"], data=table)
+    return gguf.tensor("d2t", (len(ids),), type=TYPES["I64"], data=ids_of(ids))

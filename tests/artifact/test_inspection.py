@@ -10,7 +10,7 @@ import pytest
 
 from power.artifact.inspection import inspect
 from tests.artifact import build
-from tests.artifact.build import F32, STRING, TOKENS, U32, Gguf, llama, qwen35
+from tests.artifact.build import F32, STRING, TOKENS, U32, Gguf, llama, native_table, qwen35
 from tests.artifact.conftest import Refusal
 
 Inspect = Callable[..., dict[str, Any]]
@@ -62,6 +62,22 @@ def test_a_target_with_native_prediction(look: Inspect) -> None:
     assert "mtp" in report["serves"]
     assert _holding(report) == ["draft-model", "mtp"]
     assert look(qwen35(), "mtp")["pair"]["kind"] == "mtp"
+
+
+def test_a_table_for_a_native_head(look: Inspect) -> None:
+    """Alone, as its kind, and for a target."""
+    for arguments in ((), ("mtp",), ("mtp", qwen35()), (None, qwen35())):
+        report = look(native_table([9, 2]), *arguments)
+        assert (report["judged_as"], report["facts"]) == ("mtp", None)
+        assert _holding(report) == ["mtp"]
+        assert ("pair" in report) == (len(arguments) == 2)
+    assert report["pair"]["fr_vocabulary"] == 2
+    reasons = {contract["kind"]: contract["reasons"] for contract in report["contracts"]}
+    assert reasons["draft-model"] == ["the file is of kind `mtp`"]
+
+
+def test_a_model_is_a_native_draft_for_itself_alone(look: Inspect, refusal: Refusal) -> None:
+    assert "another file" in refusal(lambda: look(qwen35(), "mtp", qwen35()))
 
 
 @pytest.mark.parametrize("kind", ["eagle3", "dflash", "dflash2", "dspark"])

@@ -77,12 +77,13 @@ class Lab:
         **config: Any,
     ) -> Engine:
         """An engine on tiny models; K is 7 unless `config` says otherwise."""
+        used = DRAFTERS[strategy].uses_draft(config.get("fr_rule", "full"))
         with self.fds(target) as of_target, self.fds(draft) as of_draft:
             settings = {"context": 512, "threads": 1, "prefill_batch": 32, "draft_max": 7} | config
             engine = BACKEND.open(
                 EngineConfig(
                     target=of_target,
-                    draft=of_draft if DRAFTERS[strategy].external else (),
+                    draft=of_draft if used else (),
                     strategy=strategy,
                     **settings,
                 ),

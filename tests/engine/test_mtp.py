@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig, SamplingConfig
 from power.backends.llamacpp import BACKEND
 from power.backends.llamacpp.context import Context, ContextConfig
 from power.backends.llamacpp.mtp import Mtp
 from power.backends.llamacpp.reduced_head import read_head
+from power.backends.llamacpp.tensor_file import find_tensors
 from power.diagnostics import PowerError
 from power.speculation.outcome import Outcome
 
+Models = Mapping[str, tuple[Path, ...]]
 PROMPT = [7, 100, 200, 33, 12, 250, 9]
 PROMPTS = (PROMPT, [5], [1, 10, 20, 30, 40], list(range(3, 60)), [44, 45, 46])
 
@@ -164,6 +169,11 @@ def runs(lab: Any, engine: Any, **settings: Any) -> list[Outcome]:
     return out
 
 
+def table_of(path: Path) -> list[int]:
+    with path.open("rb") as file:
+        return [int(i) for i in find_tensors(file.fileno(), lambda _: True)["d2t"].integers()]
+
+
 def rate(outcomes: list[Outcome]) -> float:
     return sum(o.counters.accepted for o in outcomes) / sum(o.counters.drafted for o in outcomes)
 
@@ -240,6 +250,69 @@ def test_a_reduced_head_says_the_first_tokens_only(lab: Any) -> None:
         pair = Pair(reduced, [start + 3 + i for i in range(5)])
         highest = max(highest, *pair.mtp.propose(7))
     assert 4096 < highest < 8192
+
+
+RANKED = {"fr_rule": "d2t", "fr_vocab_size": 280, "draft": "mtp-d2t"}
+
+
+@pytest.mark.parametrize("rows", [8, None], ids=["fixed", "natural"])
+def test_a_table_says_its_own_tokens(lab: Any, models: Models, rows: int | None) -> None:
+    """As many as it names, by name; the ids are the control's all the same."""
+    ids = set(table_of(models["mtp-d2t"][0]))
+    ranked = lab.open("mtp", target="qwen35", snapshots=7, rows=rows, **RANKED)
+    full = lab.open("mtp", target="qwen35", snapshots=7, rows=rows)
+    assert 0 < rate(runs(lab, ranked)) <= rate(runs(lab, full))
+    for start in range(3, 300, 29):
+        proposal = Pair(ranked, [start, start + 1, start + 2]).mtp.propose(7)
+        assert ids.issuperset(proposal)
+
+
+def test_a_table_proposes_what_the_whole_head_would_where_it_has_it(
+    lab: Any, models: Models
+) -> None:
+    """A row is the token that its table says: the first proposed token is the full head's."""
+    ids = set(table_of(models["mtp-d2t"][0]))
+    ranked = lab.open("mtp", target="qwen35", snapshots=7, **RANKED)
+    full = lab.open("mtp", target="qwen35", snapshots=7)
+    same = 0
+    for start in range(3, 300, 11):
+        prompt = [start, start + 1, start + 2]
+        (expected,) = Pair(full, prompt).mtp.propose(1)
+        if expected in ids:
+            assert Pair(ranked, prompt).mtp.propose(1) == [expected]
+            same += 1
+    assert same > 15
+
+
+def test_a_table_of_a_larger_vocabulary(lab: Any) -> None:
+    wide = {**RANKED, "fr_vocab_size": 8192, "draft": "mtp-d2t-wide"}
+    ranked = lab.open("mtp", target="qwen35-wide", snapshots=7, rows=8, **wide)
+    assert 0 < rate(runs(lab, ranked)) < 1
+
+
+def test_p_min_is_a_share_of_the_rows_that_are_there(lab: Any) -> None:
+    drafted = []
+    for p_min in (0.0, 0.6, 1.0):
+        engine = lab.open("mtp", target="qwen35", snapshots=7, draft_p_min=p_min, **RANKED)
+        drafted.append(sum(o.counters.drafted for o in runs(lab, engine)))
+    assert drafted[0] > drafted[1] > drafted[2]
+
+
+def test_a_table_of_another_model_s_tokens_is_refused(lab: Any) -> None:
+    """Past the contracts: a row that the head does not have ends the loading, not the process."""
+    with pytest.raises(EngineError, match="no output head of"):
+        lab.open("mtp", target="qwen35", snapshots=7, **{**RANKED, "draft": "mtp-d2t-wide"})
+    with pytest.raises(EngineError, match="no table"):
+        lab.open("mtp", target="qwen35", snapshots=7, **{**RANKED, "draft": "draft"})
+
+
+def test_a_table_that_the_plan_does_not_use_is_refused(lab: Any) -> None:
+    with lab.fds("qwen35") as target, lab.fds("mtp-d2t") as draft:
+        for rule, given in (("full", draft), ("d2t", ())):
+            config = EngineConfig(target, given, "mtp", draft_max=7, snapshots=7, fr_rule=rule)
+            with pytest.raises(PowerError) as caught:
+                BACKEND.open(config, lambda _: None)
+            assert caught.value.diagnostics[0].code == "P529"
 
 
 def test_a_head_of_more_rows_than_tokens_is_refused(lab: Any) -> None:

@@ -20,7 +20,7 @@ from power.plan.model import Plan
 from power.plan.verified import open_verified
 from power.runner.runner import Runner
 from power.runner.types import Request, RunRecord
-from tools.build_drafts.catalogue import BLOCK_DRAFTS, SMALL, Recipe
+from tools.build_drafts.catalogue import BLOCK_DRAFTS, NATIVE_TABLES, ROWS, SMALL, Recipe
 from tools.build_drafts.dflash import BlockDraft
 from tools.build_drafts.qwen35 import RECIPES
 from tools.build_drafts.targets import LlamaTarget
@@ -31,6 +31,7 @@ FILES: dict[str, Recipe] = {
         LlamaTarget("walk", SMALL, push=0.5),
         *RECIPES,
         *BLOCK_DRAFTS,
+        *NATIVE_TABLES,
         BlockDraft("dspark-ten", "dspark", SMALL, block=10),
     )
 }
@@ -136,12 +137,28 @@ def test_the_peak_profile_reduces_the_head_and_counts_what_it_covers(bench: Benc
     assert control.fr_covered is None
 
 
+def test_a_ranked_native_head_counts_what_it_covers(bench: Bench) -> None:
+    """The same profile with a table in the manifest: the rule is the table's."""
+    plan = bench.plan(Use("qwen35", "mtp", draft=("mtp", "mtp-d2t")), None, "auto")
+    spec = plan.speculation
+    assert (spec.strategy, spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("mtp", "d2t", ROWS)
+    run, control = bench.run(plan)
+    named = set(SMALL.frequent(ROWS).tolist())
+    assert run.ids == control.ids
+    assert run.fr_covered == sum(token in named for token in run.ids) < len(run.ids)
+    assert 0 < run.counters["accepted"] < run.counters["drafted"]
+
+
 @pytest.mark.parametrize(
     ("use", "reason"),
     [
         (
             Use("qwen35", "dspark", draft=("dspark", "dspark")),
             "the manifest declares a verified external draft",
+        ),
+        (
+            Use("qwen35", "mtp", draft=("mtp", "mtp-d2t")),
+            "the manifest declares a verified table for the target's native MTP block",
         ),
         (
             Use("qwen35", "mtp"),
@@ -155,7 +172,7 @@ def test_the_peak_profile_reduces_the_head_and_counts_what_it_covers(bench: Benc
             ),
         ),
     ],
-    ids=["external draft", "native head", "neither"],
+    ids=["external draft", "table for the native head", "native head", "neither"],
 )
 def test_auto_takes_the_draft_then_the_native_head_then_nothing(
     bench: Bench, use: Use, reason: str

@@ -49,11 +49,22 @@ def test_rows_are_the_first_rows(tmp_path: Path, name: str, alignment: int) -> N
         assert (tensor.shape, tensor.type) == ((48, 256), kind)
         for rows in (1, 17, 48):
             assert np.array_equal(tensor.first_rows(rows), dequantize(data, kind)[:rows])
+        numbers = np.array([47, 0, 12, 13], np.int64)
+        assert np.array_equal(tensor.rows(numbers), dequantize(data, kind)[numbers])
 
 
-def test_every_matrix_of_a_model_is_found(models: Mapping[str, tuple[Path, ...]]) -> None:
+def test_the_numbers_of_a_list(models: Mapping[str, tuple[Path, ...]]) -> None:
+    (path,) = models["mtp-d2t"]
+    (expected,) = gguf.GGUFReader(path).tensors
+    with path.open("rb") as file:
+        found = find_tensors(file.fileno(), lambda _: True)["d2t"].integers()
+    assert found.dtype == np.int64
+    assert np.array_equal(found, expected.data)
+
+
+def test_every_tensor_of_a_model_is_found(models: Mapping[str, tuple[Path, ...]]) -> None:
     (path,) = models["qwen35"]
-    expected = {t.name: t for t in gguf.GGUFReader(path).tensors if len(t.shape) > 1}
+    expected = {t.name: t for t in gguf.GGUFReader(path).tensors}
     with path.open("rb") as file:
         found = find_tensors(file.fileno(), lambda _: True)
     assert set(found) == set(expected)

@@ -81,7 +81,8 @@ def make_inputs() -> MakeInputs:
                 {"kind": kind, "path": "d.gguf", "bytes": 7, "sha256": D, "target_sha256": T}
             )
             pair = PairFacts(kind, max_width, fr_vocabulary, notes)
-            draft = DraftFacts(pinned, replace(HEADER, context=draft_context), pair)
+            model = None if kind == "mtp" else replace(HEADER, context=draft_context)
+            draft = DraftFacts(pinned, model, pair, None if fr_vocabulary is None else D)
         return Inputs(
             name="small",
             manifest=Source(name="small", sha256=M),

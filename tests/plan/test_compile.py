@@ -39,6 +39,7 @@ def test_a_pair_compiles_to_a_draft_model_plan(workspace: Workspace) -> None:
     done = workspace.compile()
     assert done.plan.speculation.strategy == "draft-model"
     assert done.plan.draft is not None
+    assert done.plan.draft.header is not None
     assert done.plan.draft.header.vocabulary == done.plan.target.header.vocabulary == 320
     assert lock.loads(done.text, "plan.lock") == done.plan
     assert done.draft is not None

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from power.diagnostics import PowerError
+from power.plan import lock
 from power.plan.capabilities import prefix_sha256
 from power.plan.compiler import Inputs, compile_plan
-from tests.plan.conftest import Engine, MakeInputs
+from power.plan.show import show_text
+from tests.plan.conftest import D, Engine, MakeInputs
 
 
 def codes(inputs: Inputs) -> list[str]:
@@ -190,6 +192,25 @@ def test_a_draft_with_its_own_table_decides_fr(
         assert (spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("d2t", 2048)
     else:
         assert codes(inputs) == ["P415"]
+
+
+@pytest.mark.parametrize("mode", ["auto", "mtp"])
+def test_a_table_reduces_the_native_head(make_inputs: MakeInputs, mode: str) -> None:
+    native = {"nextn_layers": 1, "recurrent": True}
+    inputs = make_inputs(
+        kind="mtp", fr_vocabulary=700, header=native, speculation={"spec_mode": mode}
+    )
+    plan = compile_plan(inputs)
+    spec = plan.speculation
+    assert (spec.strategy, spec.fr_rule, spec.spec_mtp_fr_vocab_size) == ("mtp", "d2t", 700)
+    assert (spec.fr_sha256, plan.engine.capabilities) == (D, ["mtp"])
+    assert plan.draft is not None
+    assert plan.draft.header is None
+    assert plan.draft.contract.fr_vocabulary == 700
+    assert lock.loads(lock.dumps(plan), "t.lock") == plan
+    assert "the target's head of 700 rows" in show_text(plan)
+    off = make_inputs(kind="mtp", fr_vocabulary=700, speculation={"spec_mode": "off"})
+    assert compile_plan(off).draft is None
 
 
 @pytest.mark.parametrize("kind", ["dflash2", None])

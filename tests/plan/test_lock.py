@@ -222,6 +222,24 @@ def test_the_digest_of_a_prefix_head_is_computed_again(make_inputs: MakeInputs) 
     assert (found.code, found.spans[0].source[:9]) == ("P424", "fr_sha256")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b.pop("draft"),
+        lambda b: b["draft"].update(header=b["target"]["header"]),
+        lambda b: b["speculation"].update(fr_rule="prefix"),
+        lambda b: b["draft"]["contract"].pop("fr_vocabulary"),
+    ],
+    ids=["no table", "a model as the table", "another rule", "a table of no rows"],
+)
+def test_a_reduced_native_head_has_its_table(
+    make_inputs: MakeInputs, change: Callable[[dict[str, Any]], None]
+) -> None:
+    inputs = make_inputs(kind="mtp", fr_vocabulary=700, header={"nextn_layers": 1})
+    plan = compile_plan(inputs)
+    assert {d.code for d in refusal(resealed(plan, change)).diagnostics} == {"P424"}
+
+
 def test_a_table_of_another_draft_head_is_recorded_by_its_digest(make_inputs: MakeInputs) -> None:
     inputs = make_inputs(
         kind="eagle3", fr_vocabulary=2048, engine=Engine(capabilities={"eagle3": None})

@@ -80,6 +80,18 @@ def test_the_rows_of_a_native_head_are_held_beside_it(
     assert found.draft_head == 8192 * 576 * 4
 
 
+def test_a_table_is_no_model(make_inputs: MakeInputs, header_of: ReadHeader) -> None:
+    """Its rows are held beside the native head; it has neither a cache nor weights to speak of."""
+    inputs = make_inputs(
+        kind="mtp", fr_vocabulary=700, graph={"context": 1000}, header={"nextn_layers": 1}
+    )
+    table = header_of(build.native_table(range(700)))
+    found = estimate(compile_plan(inputs), header_of(build.qwen35()), table)
+    assert found is not None
+    assert (found.draft_weights, found.draft_head) == (7, 700 * 576 * 4)
+    assert found.draft_cache == 1024 * CELL
+
+
 def test_a_draft_has_weights_and_a_cache(make_inputs: MakeInputs, header_of: ReadHeader) -> None:
     inputs = make_inputs(kind="dspark", speculation={"spec_draft_max": 7}, graph={"context": 1024})
     plan = compile_plan(inputs)

@@ -102,7 +102,19 @@ def test_an_unknown_name_is_refused(engine: EngineFacts) -> None:
     assert code_of(caught) == "P404"
 
 
-@pytest.mark.parametrize("kind", [None, *EXTERNAL])
+def test_a_table_for_the_native_head_is_used_by_it(engine: EngineFacts) -> None:
+    for mode in ("auto", "mtp"):
+        chosen = negotiate(mode, engine=engine, native_lacks=None, draft_kind="mtp")
+        assert chosen.strategy == "mtp"
+    with pytest.raises(PowerError) as caught:
+        negotiate("prompt-lookup", engine=engine, native_lacks=None, draft_kind="mtp")
+    assert code_of(caught) == "P403"
+    with pytest.raises(PowerError) as caught:
+        negotiate("auto", engine=engine, native_lacks=NO_NATIVE_BLOCK, draft_kind="mtp")
+    assert code_of(caught) == "P402"
+
+
+@pytest.mark.parametrize("kind", [None, "mtp", *EXTERNAL])
 @pytest.mark.parametrize("native", [None, NO_NATIVE_BLOCK])
 def test_available_and_negotiate_agree(
     engine: EngineFacts, kind: str | None, native: str | None
@@ -110,7 +122,7 @@ def test_available_and_negotiate_agree(
     """What is listed as available can be asked for, but for an unused draft; nothing else can."""
     listed = available(engine, native_lacks=native, draft_kind=kind)
     for strategy, reason in listed.items():
-        unused = kind is not None and strategy != "off" and not TRAITS[strategy].external
+        unused = kind not in {None, strategy} and strategy != "off"
         if reason is None and not unused:
             negotiate(strategy, engine=engine, native_lacks=native, draft_kind=kind)
         else:

@@ -155,8 +155,14 @@ def test_split_models_are_handed_over_shard_by_shard(workspace: Workspace) -> No
         assert found.draft == ()
 
 
-def kind_workspace(folder: Path, target: build.Gguf, mode: str, draft: build.Gguf | None) -> Plan:
-    """The plan of a manifest with these files, which asks for `mode`."""
+def kind_workspace(
+    folder: Path,
+    target: build.Gguf,
+    mode: str,
+    draft: build.Gguf | None,
+    kind: str | None = None,
+) -> Plan:
+    """The plan of a manifest with these files, which asks for `mode`; `kind` of the draft: it."""
     workspace = Workspace(folder, Engine(capabilities={"dspark": None, "mtp": None}))
     (folder / "t.gguf").write_bytes(target.encode())
     if draft is not None:
@@ -164,7 +170,7 @@ def kind_workspace(folder: Path, target: build.Gguf, mode: str, draft: build.Ggu
     settings = f'\n[speculation]\nspec_mode = "{mode}"\n'
     workspace.write(draft=None if draft is None else "d.gguf", settings=settings)
     text = workspace.manifest.read_text("utf-8")
-    workspace.manifest.write_text(text.replace('"draft-model"', f'"{mode}"'), "utf-8")
+    workspace.manifest.write_text(text.replace('"draft-model"', f'"{kind or mode}"'), "utf-8")
     return workspace.compile().plan
 
 
@@ -193,6 +199,25 @@ def test_the_tokens_of_a_prefix_are_handed_over(tmp_path: Path) -> None:
 
     with open_verified(edited(whole, reduce), tmp_path / "plan.lock", []) as found:
         assert found.reduced_vocabulary == range(7)
+
+
+@pytest.mark.parametrize("mode", ["auto", "mtp"])
+def test_the_tokens_of_a_native_table_are_handed_over(tmp_path: Path, mode: str) -> None:
+    plan = kind_workspace(tmp_path, build.qwen35(), mode, build.native_table([9, 5, 2]), "mtp")
+    assert (plan.speculation.fr_rule, plan.speculation.spec_mtp_fr_vocab_size) == ("d2t", 3)
+    with open_verified(plan, tmp_path / "plan.lock", []) as found:
+        assert found.reduced_vocabulary == {2, 5, 9}
+    changed = edited(plan, lambda body: body["draft"]["contract"].update(fr_vocabulary=4))
+    with pytest.raises(PowerError) as caught:
+        open_verified(changed, tmp_path / "plan.lock", [])
+    assert "`draft.contract.fr_vocabulary`" in caught.value.diagnostics[0].message
+
+
+def test_a_model_is_no_table(tmp_path: Path) -> None:
+    with pytest.raises(PowerError) as caught:
+        kind_workspace(tmp_path, build.qwen35(), "mtp", build.qwen35(), "mtp")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.hint) == ("P332", "leave the draft out")
 
 
 def test_another_table_than_the_plan_s_is_refused(reduced_plan: Plan, tmp_path: Path) -> None:

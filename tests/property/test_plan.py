@@ -21,7 +21,7 @@ from tests.plan.conftest import HEADER, Engine
 
 ENGINE = Engine(capabilities=dict.fromkeys(STRATEGIES))
 GOOD = (vectors.FOLDER / "good.lock").read_text("utf-8")
-MODES = [None, *(s for s in STRATEGIES if TRAITS[s].external)]
+MODES = [None, "mtp", *(s for s in STRATEGIES if TRAITS[s].external)]
 
 widths = st.integers(1, 64)
 grammars = st.text(st.characters(codec="utf-8", exclude_characters="\0")).map("root ::= ".__add__)
@@ -80,7 +80,10 @@ def inputs(draw: st.DrawFn, mode: str | None = None) -> Inputs:
             target_sha256=target,
         )
         limit, own = draw(st.none() | st.integers(32, 64)), draw(st.none() | st.integers(1, 49152))
-        draft = DraftFacts(pinned, HEADER, PairFacts(kind, limit, own, ("a note",)))
+        table = kind == "mtp"  # no model, and nothing but rows
+        rows = 1024 if table else own
+        pair = PairFacts(kind, None if table else limit, rows, ("a note",))
+        draft = DraftFacts(pinned, None if table else HEADER, pair)
     return Inputs(
         name="m",
         manifest=Source(name="m", sha256=draw(digests)),

@@ -17,6 +17,7 @@ from power.diagnostics import PowerError, as_text
 from tests.artifact import build
 from tools import build_compact_head as tool
 from tools.build_drafts import catalogue
+from tools.build_drafts.qwen35 import Qwen35Target
 from tools.exactness_matrix.cases import Pair
 from tools.exactness_matrix.lab import Controls, measure
 from tools.exactness_matrix.report import problems
@@ -29,7 +30,9 @@ CORPUS = tool.Corpus(COUNTS, "ab" * 32)
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     names = ["walk", "dflash", "dflash-d2t", "dspark-own", "eagle3-own", "dflash2"]
-    return catalogue.build(tmp_path_factory.mktemp("drafts"), names)
+    folder = tmp_path_factory.mktemp("drafts")
+    hybrid = Qwen35Target("qwen35", catalogue.SMALL).write(folder)
+    return {**catalogue.build(folder, names), "qwen35": hybrid}
 
 
 def header_of(path: Path) -> Header:
@@ -73,6 +76,25 @@ def test_rows_are_ranked_by_count_then_id(
 def test_what_fits_no_head_is_refused(counts: dict[int, int], rows: int, says: str) -> None:
     with pytest.raises(tool.Refusal, match=says):
         tool.ranked(counts, 320, rows, frozenset({2, 3}))
+
+
+def test_a_native_head_gets_a_table_and_keeps_its_rows(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "out.gguf"
+    assert tool.build(files["qwen35"], out, CORPUS, 40) == sum(COUNTS.values())
+    (only,) = gguf.GGUFReader(out).tensors
+    assert (only.name, only.tensor_type.name) == ("d2t", "I64")
+    table = table_of(out)
+    assert table == only.data.tolist()
+    assert table[:4] == [5, 7, 10, 200]
+    assert check_pair("mtp", header_of(out), header_of(files["qwen35"])).fr_vocabulary == 40
+    source = header_of(out).text(provenance.SOURCE)
+    assert source == hashlib.sha256(files["qwen35"].read_bytes()).hexdigest()
+    with pytest.raises(tool.Refusal, match="reduced head already"):
+        tool.build(out, tmp_path / "again.gguf", CORPUS, 40)
+    with pytest.raises(PowerError, match="0 native prediction blocks"):
+        tool.build(files["walk"], tmp_path / "again.gguf", CORPUS, 40)
 
 
 @pytest.mark.parametrize("name", ["dflash", "dspark-own", "eagle3-own"])
@@ -192,16 +214,18 @@ def test_a_line_of_something_else_is_refused(
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("name", ["dflash", "dspark-own", "eagle3-own"])
+@pytest.mark.parametrize("name", ["dflash", "dspark-own", "eagle3-own", "qwen35"])
 def test_a_compact_head_drafts_and_changes_nothing(
     files: dict[str, Path], tmp_path: Path, name: str
 ) -> None:
     """The commonest 200 tokens of the walk itself: much is proposed, and nothing else differs."""
     out = tmp_path / "out.gguf"
     common = tool.Corpus({token: 1000 - token for token in range(3, 203)}, "ab" * 32)
-    tool.build(files[name], out, common, 204, files["walk"])
-    kind = name.split("-", maxsplit=1)[0]
-    pair = Pair("walk", kind, recurrent=False, draft="out", max_width=3, own_rows=204)
+    native = name == "qwen35"
+    tool.build(files[name], out, common, 204, None if native else files["walk"])
+    kind = "mtp" if native else name.split("-", maxsplit=1)[0]
+    target = name if native else "walk"
+    pair = Pair(target, kind, recurrent=native, draft="out", max_width=3, own_rows=204)
     table = measure(pair, Controls({**files, "out": out}, count=2, max_tokens=60))
     assert list(problems(table)) == []
 

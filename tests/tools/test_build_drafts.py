@@ -10,9 +10,17 @@ from power.artifact.header import Header, read_header
 from power.artifact.target import check_target
 from tools.build_drafts import catalogue, qwen35
 from tools.build_drafts.__main__ import main
-from tools.build_drafts.catalogue import BLOCK_DRAFTS, EAGLE_DRAFTS, LARGE, LARGE_DRAFTS, SMALL
+from tools.build_drafts.catalogue import (
+    BLOCK_DRAFTS,
+    EAGLE_DRAFTS,
+    LARGE,
+    LARGE_DRAFTS,
+    NATIVE_TABLES,
+    SMALL,
+)
 from tools.build_drafts.dflash import BlockDraft
 from tools.build_drafts.eagle3 import Eagle3Draft
+from tools.build_drafts.qwen35 import NativeTable
 from tools.build_drafts.walk import Walk
 
 DRAFTS = (*BLOCK_DRAFTS, *EAGLE_DRAFTS, *LARGE_DRAFTS)
@@ -51,6 +59,14 @@ def test_each_passes_its_contract(draft: BlockDraft | Eagle3Draft, folder: Path)
         if isinstance(draft, BlockDraft):
             anchored = draft.kind == "dspark" and draft.from_anchor
             assert facts.max_width == draft.block - (not anchored)
+
+
+@pytest.mark.parametrize("table", NATIVE_TABLES, ids=lambda table: table.name)
+def test_each_table_is_for_its_block(table: NativeTable, folder: Path) -> None:
+    target = "qwen35" if table.walk == SMALL else "qwen35-wide"
+    file, block = (header(folder / f"{name}.gguf") for name in (table.name, target))
+    assert detect_kind(file) == "mtp"
+    assert check_pair("mtp", file, block).fr_vocabulary == table.rows
 
 
 @pytest.mark.parametrize("target", catalogue.TARGETS, ids=lambda target: target.name)

@@ -31,7 +31,7 @@ def test_every_strategy_and_proposer_is_in_it(files: dict[str, Path]) -> None:
     for strategy in ("dflash", "dflash2", "dspark", "eagle3"):
         assert {p.recurrent for p in found if p.strategy == strategy} == {False, True}
     reduced = {pair.strategy for pair in found if pair.own_rows is not None}
-    assert reduced == {"dflash", "dspark", "eagle3"}
+    assert reduced == {"dflash", "dspark", "eagle3", "mtp"}
 
 
 def test_every_width_window_head_and_controller_is_run() -> None:

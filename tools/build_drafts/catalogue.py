@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tools.build_drafts.dflash import BlockDraft
 from tools.build_drafts.eagle3 import Eagle3Draft
+from tools.build_drafts.qwen35 import WIDE, NativeTable
 from tools.build_drafts.targets import LlamaTarget
 from tools.build_drafts.walk import Walk
 
@@ -69,7 +70,19 @@ LARGE_DRAFTS = (
     Eagle3Draft("eagle3-large", LARGE),
 )
 
-RECIPES: tuple[Recipe, ...] = (*TARGETS, *BLOCK_DRAFTS, *EAGLE_DRAFTS, *LARGE_DRAFTS)
+NATIVE_TABLES = (
+    NativeTable("mtp-d2t", SMALL, ROWS),
+    NativeTable("mtp-d2t-wide", WIDE, LARGE_ROWS),
+)
+"""For the prediction blocks of `qwen35` and `qwen35-wide`."""
+
+RECIPES: tuple[Recipe, ...] = (
+    *TARGETS,
+    *BLOCK_DRAFTS,
+    *EAGLE_DRAFTS,
+    *LARGE_DRAFTS,
+    *NATIVE_TABLES,
+)
 
 
 def build(folder: Path, names: Iterable[str] | None = None) -> dict[str, Path]:

@@ -14,8 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import gguf
 import numpy as np
 
+from power.artifact.contracts.common import NATIVE_TABLE
+from power.artifact.contracts.ranked import TABLE
 from tools.build_drafts.walk import TOKEN, File, Matrix, Sizes, Walk
 
 TRUNK = 4
@@ -82,6 +85,29 @@ class Qwen35Target:
         file.ones(width, f"{block}.enorm", f"{block}.hnorm", f"{block}.shared_head_norm")
 
 
+@dataclass(frozen=True)
+class NativeTable:
+    """The table that reduces the head of a target's prediction block to `rows` tokens.
+
+    Its order is not that of the ids: a row that is taken for a token shows.
+    """
+
+    name: str
+    walk: Walk
+    rows: int
+
+    def write(self, folder: Path) -> Path:
+        """Write the file below `folder`."""
+        path = folder / f"{self.name}.gguf"
+        writer = gguf.GGUFWriter(path, NATIVE_TABLE)
+        writer.add_tensor(TABLE, np.ascontiguousarray(self.walk.frequent(self.rows)[::-1]))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+
 def _vote(walk: Walk, steps: int, astray: int) -> Matrix:
     """Matrix [width, width]: a phase `steps` further, and louder the one `astray` too far."""
     out = RIGHT * walk.turn(steps) + WRONG * walk.turn(steps + astray)
@@ -134,9 +160,10 @@ class _Blocks:
         self._file.weight(name, values)
 
 
+WIDE = Walk(vocabulary=9216)
 RECIPES = (
     Qwen35Target("qwen35", Walk()),
-    Qwen35Target("qwen35-wide", Walk(vocabulary=9216), push=0.05, swaps=800),
+    Qwen35Target("qwen35-wide", WIDE, push=0.05, swaps=800),
     Qwen35Target("qwen35-no-mtp", Walk(), prediction=False),
 )
 """`qwen35-wide`: enough tokens for a reduced head of 8,192 rows."""

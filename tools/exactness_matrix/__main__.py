@@ -31,7 +31,9 @@ SMALLER = LlamaTarget("smaller", SMALL, push=0.2, swaps=0)
 
 HYBRID = Qwen35Target("qwen35", SMALL)
 DRAFTS = tuple(recipe.name for recipe in (*BLOCK_DRAFTS, *EAGLE_DRAFTS))
+TABLE = "mtp-d2t"
 ON_HYBRID = (
+    TABLE,
     *("dflash", "dflash-own-d2t", "dflash-nine", "dflash-sections", "dflash2", "dspark"),
     *("dspark-own-d2t", "dspark-bonus", "eagle3", "eagle3-own-d2t"),
 )
@@ -42,7 +44,7 @@ MADE_FOR = {"walk": (SMALLER.name, *DRAFTS), HYBRID.name: ON_HYBRID}
 def fixtures(folder: Path) -> dict[str, Path]:
     """Every file of the matrix: name -> path."""
     others = {recipe.name: recipe.write(folder) for recipe in (SMALLER, HYBRID)}
-    return build(folder, ["walk", *DRAFTS]) | others
+    return build(folder, ["walk", TABLE, *DRAFTS]) | others
 
 
 def chosen(files: dict[str, Path], only: str | None) -> Iterator[Pair]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from power.artifact.architectures import LAYER_INPUT_AFTER_LAST, LAYER_INPUTS
 from power.artifact.comparison import compare
 from power.artifact.contracts import provenance
+from power.artifact.contracts.ranked import TABLE, bad_table, check_ids
 from power.artifact.dimensions import Dimensions, read_dimensions
 from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
@@ -15,10 +16,11 @@ from power.artifact.header import Header
 from power.artifact.layouts import Layout, check_tensors
 from power.artifact.reader import Reader
 from power.artifact.target import check_general_type, facts_of
-from power.artifact.values import int64_items
 from power.artifact.vocabulary import Vocabulary, read_vocabulary
 
 KINDS = ("draft-model", "mtp", "eagle3", "dflash", "dflash2", "dspark")
+NATIVE_TABLE = "mtp-head"
+"""`general.architecture` of a file that is nothing but the `d2t` table of a native head."""
 
 DIMENSION_KEYS = frozenset(
     """
@@ -38,9 +40,9 @@ def detect_kind(header: Header) -> str:
 
     DFlash, DFlash2 and DSpark share `general.architecture`: tensors tell them apart.
     """
-    architecture = header.text("general.architecture")
+    architecture = header.text("general.architecture") or ""
     if architecture != "dflash":
-        return "eagle3" if architecture == "eagle3" else "draft-model"
+        return {"eagle3": "eagle3", NATIVE_TABLE: "mtp"}.get(architecture, "draft-model")
     if "markov_w1.weight" in header.tensors:
         return "dspark"
     if "selector_hidden.weight" in header.tensors or "dflash.selector_top_k" in header.values:
@@ -97,7 +99,7 @@ class FeatureDraft:
     @property
     def head_rows(self) -> int | None:
         """Rows of the draft's own reduced head (`d2t`); None when it has the full vocabulary."""
-        tensor = self.header.tensors.get("d2t")
+        tensor = self.header.tensors.get(TABLE)
         return tensor.shape[0] if tensor is not None else None
 
     def check_keys(self, allowed: Collection[str]) -> None:
@@ -165,35 +167,19 @@ class FeatureDraft:
     def check_reduced_head(self) -> None:
         """Check `d2t`: I64, different ids inside the vocabulary, and a head with as many rows."""
         provenance.check(self.reader)
-        tensor = self.header.tensors.get("d2t")
+        tensor = self.header.tensors.get(TABLE)
         if tensor is None:
             return
+        check_ids(self.findings, self.header, self._vocabulary_size())
         rows = tensor.shape[0]
-        if tensor.type.name != "I64" or len(tensor.shape) != 1:
-            self._bad_d2t(
-                "`d2t` is no list of 64-bit ids", "I64 of one dimension", tensor.type.name
-            )
-            return
         output = self.header.tensors.get("output.weight")
         if output is None or output.shape[-1] != rows:
-            found = "no `output.weight`" if output is None else f"{output.shape[-1]} rows"
-            self._bad_d2t(f"`d2t` has {rows} ids, but the head is another", f"{rows} rows", found)
-        data = self.header.contents.get("d2t")
-        if data is None:
-            self._bad_d2t("`d2t` is larger than any vocabulary", "at most 1,048,576 ids", rows)
-            return
-        ids = [int(number) for number in int64_items(data)]
-        size = self._vocabulary_size()
-        if size is not None and not all(0 <= number < size for number in ids):
-            row = next(row for row, number in enumerate(ids) if not 0 <= number < size)
-            self._bad_d2t(
-                f"row {row} of `d2t` is token {ids[row]}, outside the vocabulary of {size}",
-                f"0 to {size - 1}",
-                ids[row],
-            )
-        if len(set(ids)) < len(ids):
-            self._bad_d2t(
-                "`d2t` names a token twice", "different ids", f"{len(set(ids))} of {rows}"
+            bad_table(
+                self.findings,
+                self.header,
+                f"`d2t` has {rows} ids, but the head is another",
+                expected=f"{rows} rows",
+                found="no `output.weight`" if output is None else f"{output.shape[-1]} rows",
             )
 
     def check_tensors(self, required: Layout, optional: Layout) -> None:
@@ -227,17 +213,6 @@ class FeatureDraft:
         if self.target is not None:
             return len(self.target.vocabulary)
         return len(self.vocabulary) if self.vocabulary is not None else None
-
-    def _bad_d2t(self, message: str, expected: object, found: object) -> None:
-        tensor = self.header.tensors["d2t"]
-        self.findings.add(
-            "P333",
-            message,
-            place=f"{tensor.file}: d2t at byte {tensor.at}",
-            expected=expected,
-            found=found,
-            hint="use a draft that was made for this target",
-        )
 
 
 def shared_head(vocabulary: int, width: int, rows: int | None) -> Mapping[str, tuple[int, ...]]:

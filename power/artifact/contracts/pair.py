@@ -15,19 +15,22 @@ from power.diagnostics import fail
 def check_pair(kind: str, draft: Header, target: Header) -> PairFacts:
     """What the contract of `kind` establishes about `draft` for `target`.
 
-    For `mtp` the draft is the target itself. Raises PowerError P330 when the file
-    is another kind than `kind`, P334 when there is no such kind, and P30x to
-    P33x with everything that does not hold.
+    For `mtp` the draft is the target itself, or a table for its head. Raises
+    PowerError P330 when the file is another kind than `kind`, P334 when there is
+    no such kind, and P30x to P33x with everything that does not hold.
     """
     _check_kind(kind, draft)
     check: Callable[[Header, Header], PairFacts] = _module(kind).check
     return check(draft, target)
 
 
-def draft_facts(kind: str, draft: Header) -> HeaderFacts:
-    """Header facts of a draft of `kind`, judged alone; raises PowerError P30x to P33x."""
+def draft_facts(kind: str, draft: Header) -> HeaderFacts | None:
+    """Header facts of a draft of `kind`, judged alone; raises PowerError P30x to P33x.
+
+    None for a file that is no model but a table for the target's own head (`mtp`).
+    """
     _check_kind(kind, draft)
-    facts: Callable[[Header], HeaderFacts] = _module(kind).facts
+    facts: Callable[[Header], HeaderFacts | None] = _module(kind).facts
     return facts(draft)
 
 

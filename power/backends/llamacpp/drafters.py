@@ -33,12 +33,17 @@ class Drafter:
     """How a strategy is opened, and where its draft comes from.
 
     external: from the plan's own draft files. native: from a block of the
-    target's file, which is loaded for nothing else. Neither: from the text.
+    target's file, which is loaded for nothing else; the plan's draft is then no
+    model but a table for that block's head. Neither: from the text.
     """
 
     open: Open
     external: bool = False
     native: bool = False
+
+    def uses_draft(self, fr_rule: str) -> bool:
+        """Whether a plan with this rule of its draft's head has a draft file for it."""
+        return self.external or (self.native and fr_rule == "d2t")
 
 
 DRAFTERS: Mapping[str, Drafter] = {

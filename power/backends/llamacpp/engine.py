@@ -96,11 +96,12 @@ def open_engine(
     if not config.cuda_graphs:
         disable_cuda_graphs()
     drafter = DRAFTERS[config.strategy]
-    if bool(config.draft) != drafter.external:
+    used = drafter.uses_draft(config.fr_rule)
+    if bool(config.draft) != used:
         fail(
             "P529",
             f"the strategy `{config.strategy}` was opened "
-            f"{'without its draft' if drafter.external else 'with a draft that it does not use'}",
+            f"{'without its draft' if used else 'with a draft that it does not use'}",
             hint="declare the manifest's `[draft]` for the strategies that use one, and compile "
             "the plan again",
         )
@@ -109,7 +110,7 @@ def open_engine(
     with ExitStack() as resources:
         target = _load(config, config.target, "target", share.of_target, resources)
         draft = None
-        if config.draft:
+        if drafter.external:
             draft = _load(config, config.draft, "draft", share.of_draft, resources)
         context = _closing(resources, _target_context(config, target))
         host = Host(config, target, context, draft, own=lambda c: _closing(resources, c))

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from power.backends.interface import EngineConfig
 from power.backends.llamacpp.choice import most_probable
 from power.backends.llamacpp.context import Context, Row
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, cut_back, draft_shape
-from power.backends.llamacpp.reduced_head import ReducedHead, read_head
+from power.backends.llamacpp.reduced_head import ReducedHead, read_head, read_ranked_head
 from power.diagnostics import fail
 
 
@@ -106,7 +107,8 @@ class Mtp:
         logits = self._evaluate(tokens, np.stack(hidden), state.cells)
         self._state = replace(state, cells=state.position + 1, late=())
         proposal: list[int] = []
-        while (token := most_probable(logits, self._p_min)) is not None:
+        while (row := most_probable(logits, self._p_min)) is not None:
+            token = row if self._head is None else self._head.token(row)
             proposal.append(token)
             if len(proposal) == limit:
                 break
@@ -161,6 +163,14 @@ class Mtp:
         return last
 
 
+def _reduced_head(config: EngineConfig) -> ReducedHead | None:
+    if config.fr_rule == "d2t":
+        return read_ranked_head(config.target, config.draft)
+    if config.fr_vocab_size is not None and config.fr_rule == "prefix":
+        return read_head(config.target, config.fr_vocab_size)
+    return None
+
+
 def open_mtp(host: Host) -> MakeDrafting:
     """The strategy `mtp`: a second context on the target's weights.
 
@@ -178,9 +188,7 @@ def open_mtp(host: Host) -> MakeDrafting:
     # Of several rows, a masked context of this block gives the first one's state for the last.
     context.expose_nextn(masked=False)
     host.target.expose_nextn(masked=False)
-    head = None
-    if config.fr_vocab_size is not None and config.fr_rule == "prefix":
-        head = read_head(config.target, config.fr_vocab_size)
+    head = _reduced_head(config)
 
     def make() -> Drafting:
         mtp = Mtp(

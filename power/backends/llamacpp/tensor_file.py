@@ -15,9 +15,12 @@ from dataclasses import dataclass
 
 import gguf
 import numpy as np
+import numpy.typing as npt
 from gguf.quants import dequantize
 
 from power.backends.llamacpp.batch import Rows
+
+Ids = npt.NDArray[np.int64]
 
 _STRING, _ARRAY = 8, 9
 # Bytes of a value of each scalar type of the format.
@@ -28,7 +31,7 @@ _ALIGNMENT = 32
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where a matrix lies in a file. shape: (rows, columns), row after row."""
+    """Where a matrix lies in a file. shape: (rows, columns), row after row; a list is one row."""
 
     fd: int
     offset: int  # of its first byte in the file
@@ -37,17 +40,39 @@ class Tensor:
 
     def first_rows(self, count: int) -> Rows:
         """The first `count` rows, dequantised: float32 [count, columns]."""
+        return self._dequantised(self._raw(count))
+
+    def rows(self, numbers: Ids) -> Rows:
+        """The rows `numbers`, in this order, dequantised: float32 [numbers, columns].
+
+        The numbers are below `shape[0]`. No other row is dequantised or kept.
+        """
+        return self._dequantised(self._raw(int(numbers.max()) + 1)[numbers])
+
+    def integers(self) -> Ids:
+        """The numbers of an I64 list: int64 [columns]."""
+        ids: Ids = self._raw(1)[0].view("<i8").astype(np.int64)
+        return ids
+
+    def _raw(self, count: int) -> npt.NDArray[np.uint8]:
         block, size = gguf.GGML_QUANT_SIZES[self.type]
         row = self.shape[1] // block * size
         with mmap.mmap(self.fd, 0, access=mmap.ACCESS_READ) as data:
             raw = np.frombuffer(data[self.offset : self.offset + count * row], np.uint8)
-        return np.ascontiguousarray(dequantize(raw.reshape(count, row), self.type), np.float32)
+        return raw.reshape(count, row)
+
+    def _dequantised(self, raw: npt.NDArray[np.uint8]) -> Rows:
+        return np.ascontiguousarray(dequantize(raw, self.type), np.float32)
 
 
 def find_tensors(fd: int, wanted: Callable[[str], bool]) -> dict[str, Tensor]:
-    """The matrices of the file whose names are `wanted`."""
+    """The matrices and lists of the file whose names are `wanted`."""
     with mmap.mmap(fd, 0, access=mmap.ACCESS_READ) as data:
         return _Walk(data).find(fd, wanted)
+
+
+def _rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    return (shape[1] if len(shape) > 1 else 1, shape[0])
 
 
 class _Walk:
@@ -65,9 +90,9 @@ class _Walk:
         infos = [self._info() for _ in range(tensors)]
         start = -(-self._at // self._alignment) * self._alignment
         return {
-            name: Tensor(fd, start + offset, (shape[1], shape[0]), gguf.GGMLQuantizationType(kind))
+            name: Tensor(fd, start + offset, _rows(shape), gguf.GGMLQuantizationType(kind))
             for name, shape, kind, offset in infos
-            if len(shape) > 1 and wanted(name)
+            if wanted(name)
         }
 
     def _info(self) -> tuple[str, tuple[int, ...], int, int]:

@@ -15,7 +15,7 @@ from power.backends.interface import Engine, EngineConfig, SamplingConfig, Sessi
 from power.backends.registry import backend
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
-from power.speculation.protocols import Proposer
+from power.speculation.protocols import Proposer, Sampler
 from power.speculation.scheduler import generate
 
 ROOT = Path(__file__).parent.parent
@@ -74,6 +74,7 @@ def run(  # noqa: PLR0913 - what one request is made of
     max_tokens: int,
     control: bool = False,
     session: Session | None = None,
+    sampler: Sampler | None = None,
 ) -> Outcome:
     """One greedy request. Raises what the engine raised."""
     settings = Settings(
@@ -81,7 +82,13 @@ def run(  # noqa: PLR0913 - what one request is made of
     )
     session = session or engine.session(SamplingConfig(), control=control)
     outcome = request(
-        engine, session, ids, settings, max_tokens=max_tokens, clock=time.perf_counter_ns
+        engine,
+        session,
+        ids,
+        settings,
+        max_tokens=max_tokens,
+        clock=time.perf_counter_ns,
+        sampler=sampler,
     )
     if outcome.error is not None:
         raise outcome.error
@@ -97,13 +104,14 @@ def request(  # noqa: PLR0913 - what one request is made of
     max_tokens: int,
     clock: Callable[[], int],
     proposer: Proposer | None = None,
+    sampler: Sampler | None = None,
 ) -> Outcome:
-    """One request through the scheduler; `proposer` in place of the session's own."""
+    """One request through the scheduler; `proposer` and `sampler` in place of the session's own."""
     return generate(
         prompt=ids,
         target=session.target,
         proposer=proposer or session.proposer,
-        sampler=session.sampler,
+        sampler=sampler or session.sampler,
         vocabulary=engine.vocabulary,
         controller=make_controller(settings),
         settings=settings,

@@ -24,9 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from power.backends.interface import Engine, SamplingConfig
+from power.runner.observed import MarginSampler
 from power.speculation.outcome import Outcome
 from tools.harness import ARTIFACTS, Prompt, opened, prompts, run
 from tools.requantise import requantise
@@ -63,25 +62,11 @@ class Line:
     prompt: Prompt
     ids: dict[str, tuple[int, ...]] = field(default_factory=dict)
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
-    margins: list[float] = field(default_factory=list)
+    margins: list[str] = field(default_factory=list)
 
     def add(self, arm: str, outcome: Outcome) -> None:
         self.ids[arm] = outcome.ids
         self.counts[arm] = (outcome.counters.drafted, outcome.counters.accepted)
-
-
-class MarginSampler:
-    """Notes the distance of the two highest logits of every row it lets the other sample."""
-
-    def __init__(self, sampler: Any, target: Any, margins: list[float]) -> None:
-        self._sampler, self._target, self._margins = sampler, target, margins
-        self.checkpoint, self.restore = sampler.checkpoint, sampler.restore
-
-    def sample(self, row: int) -> int:
-        second, first = np.partition(self._target.row(row), -2)[-2:]
-        self._margins.append(float(first - second))
-        token: int = self._sampler.sample(row)
-        return token
 
 
 def measure(case: Case, lines: Sequence[Line], tokens: int, threads: int | None) -> None:
@@ -109,9 +94,10 @@ def _serial(engine: Engine, lines: Sequence[Line], tokens: int) -> None:
     start = time.perf_counter()
     for line in lines:
         session = engine.session(SamplingConfig(), control=True)
-        session.sampler = MarginSampler(session.sampler, session.target, line.margins)
+        sampler = MarginSampler(session.sampler, session.target)
         ids = line.prompt.ids(engine)
-        line.add("serial", run(engine, ids, max_tokens=tokens, session=session))
+        line.add("serial", run(engine, ids, max_tokens=tokens, session=session, sampler=sampler))
+        line.margins = sampler.margins
     _say("serial", start)
 
 
@@ -165,7 +151,7 @@ def report(case: Case, lines: Sequence[Line]) -> bool:
 
 
 def _margin(line: Line, at: int) -> str:
-    return f"{line.margins[at]:.3f}" if at < len(line.margins) else "none: one run ended"
+    return line.margins[at] if at < len(line.margins) else "none: one run ended"
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "Sampler",
     "SamplingConfig",
     "Session",
+    "SessionTarget",
     "Target",
     "Vocabulary",
 ]
@@ -104,12 +105,35 @@ class EngineConfig:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+class SessionTarget(Target, Protocol):
+    """A target whose rows can be looked at, which the scheduler never does."""
+
+    def row(self, index: int, /) -> object:
+        """Logits after the anchor and `index` tokens of the last pass, one a token.
+
+        What numpy makes an array of without a copy, or a sequence of numbers.
+        Valid until the pass is committed, dropped or followed by another.
+        """
+        ...
+
+
 class Session(Protocol):
     """One request on an open engine."""
 
-    target: Target
-    proposer: Proposer
-    sampler: Sampler
+    @property
+    def target(self) -> SessionTarget:
+        """The target, its memory clean."""
+        ...
+
+    @property
+    def proposer(self) -> Proposer:
+        """The strategy's own, or none in a control run."""
+        ...
+
+    @property
+    def sampler(self) -> Sampler:
+        """The target's sampler, which reads the target's last pass."""
+        ...
 
 
 class Engine(Protocol):
@@ -126,8 +150,14 @@ class Engine(Protocol):
         """
         ...
 
-    def session(self, sampling: SamplingConfig, *, control: bool) -> Session:
-        """Clean memory and fresh samplers. `control`: the same shape, no proposer."""
+    def session(
+        self, sampling: SamplingConfig, *, control: bool, rows: int | None = None
+    ) -> Session:
+        """Clean memory and fresh samplers. `control`: no proposer.
+
+        rows: of every pass of this request; 0 for the natural shape, None for
+        the shape that the engine was opened with.
+        """
         ...
 
     def close(self) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from power.diagnostics import CODES
-from power.runner.protocol import FrameError, FromWorker, Refused
+from power.runner.messages import FromWorker, Refused
+from power.runner.protocol import FrameError
 
 _FRAME: TypeAdapter[FromWorker] = TypeAdapter(Annotated[FromWorker, Field(discriminator="type")])
 

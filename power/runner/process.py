@@ -16,15 +16,8 @@ from power.diagnostics import Diagnostic, PowerError, fail
 from power.runner.crash import excerpt, explain_end, oom_kills
 from power.runner.frames import parse_frame
 from power.runner.limits import CLOSE_GRACE_S, TIMEOUT_VARIABLE
-from power.runner.protocol import (
-    Alive,
-    Close,
-    FrameBuffer,
-    FrameError,
-    FromWorker,
-    ToWorker,
-    encode,
-)
+from power.runner.messages import Alive, Close, FromWorker, ToWorker
+from power.runner.protocol import FrameBuffer, FrameError, encode
 from power.runner.spawn import child_environment, python_module
 
 LOG_BYTES = 64 * 1024

@@ -1,12 +1,9 @@
-"""What the parent and the worker say to each other, and how it is framed.
+"""How what the parent and the worker say to each other is framed.
 
 A frame is a big-endian u32 length and that many bytes of UTF-8 JSON: one object
-with a `type`. Bytes travel as base64. The two ends are one version of one
-package on one host, so a version that differs is refused, not negotiated.
-
-The parent does not trust the worker (native code has parsed a file there): it
-reads frames with `power.runner.frames`, which checks every field. The worker
-trusts its parent. This module stays free of heavy imports for its sake.
+with a `type` (`power.runner.messages`). Bytes travel as base64. The two ends are
+one version of one package on one host, so a version that differs is refused, not
+negotiated.
 """
 
 from __future__ import annotations
@@ -15,161 +12,36 @@ import json
 import socket
 import struct
 from binascii import b2a_base64
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
 
-from power.backends.interface import EngineConfig, EngineIdentity, SamplingConfig
-from power.diagnostics import Diagnostic
-from power.speculation.outcome import Counters, Finish, Settings
+from power.backends.interface import EngineConfig, SamplingConfig
+from power.runner.messages import (
+    PROTOCOL,
+    Advice,
+    Cancel,
+    Close,
+    Curve,
+    Emit,
+    FromWorker,
+    Load,
+    PassShape,
+    Rows,
+    Run,
+    ToWorker,
+    Trial,
+)
+from power.speculation.outcome import Settings
 
-PROTOCOL = 1
 MAX_FRAME = 64 * 1024 * 1024
 """Bytes of a frame's JSON; a larger one is refused before it is read or sent."""
 
 _LENGTH = struct.Struct(">I")
-_STRICT = {"extra": "forbid", "strict": True, "val_json_bytes": "base64"}
 
 
 class FrameError(Exception):
     """The other end sent something that is not a frame of this protocol."""
-
-
-# --- parent to worker --------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Load an engine; the first frame.
-
-    affinity: CPU numbers, or None to leave the mask alone. nice: added to the
-    process's niceness. beat_s: seconds after which a busy worker shows a sign of life.
-    """
-
-    backend: str
-    engine: EngineConfig
-    settings: Settings
-    affinity: tuple[int, ...] | None
-    nice: int
-    beat_s: float
-    protocol: int = PROTOCOL
-    type: Literal["load"] = "load"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Run one request. `clock_ns` is CLOCK_MONOTONIC when the caller asked for it."""
-
-    number: int
-    text: str
-    special: bool
-    sampling: SamplingConfig
-    control: bool
-    max_tokens: int
-    stop: tuple[str, ...]
-    clock_ns: int
-    type: Literal["run"] = "run"
-
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """End request `number` at its last committed round; too late is no error."""
-
-    number: int
-    type: Literal["cancel"] = "cancel"
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Free the engine and end the process."""
-
-    type: Literal["close"] = "close"
-
-
-# --- worker to parent --------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How much of the model is loaded, 0.0 to 1.0."""
-
-    __pydantic_config__: ClassVar = _STRICT
-    fraction: float
-    type: Literal["progress"] = "progress"
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """The engine is loaded and takes requests. `notes`: host settings not granted."""
-
-    __pydantic_config__: ClassVar = _STRICT
-    identity: EngineIdentity
-    notes: tuple[str, ...]
-    protocol: int = PROTOCOL
-    type: Literal["ready"] = "ready"
-
-
-@dataclass(frozen=True, slots=True)
-class Alive:
-    """A sign of life between native calls.
-
-    calls: how many native calls may pass until the next frame; each has the
-    whole time limit for itself.
-    """
-
-    __pydantic_config__: ClassVar = _STRICT
-    calls: int = 1
-    type: Literal["alive"] = "alive"
-
-
-@dataclass(frozen=True, slots=True)
-class Emit:
-    """Text that a round has committed, byte for byte, in whole characters."""
-
-    __pydantic_config__: ClassVar = _STRICT
-    text: bytes
-    type: Literal["emit"] = "emit"
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A request ended. Times are nanoseconds of CLOCK_MONOTONIC.
-
-    text: all of it; what was emitted, and for a cancelled request possibly more.
-    proposer_width: `max_width` of the proposer that really ran. wall_ns and
-    first_token_ns count from `Run.clock_ns`, to the last commit and the first,
-    which had first_tokens tokens.
-    """
-
-    __pydantic_config__: ClassVar = _STRICT
-    number: int
-    prompt_ids: tuple[int, ...]
-    ids: tuple[int, ...]
-    text: bytes
-    finish: Finish
-    proposer_width: int
-    counters: Counters
-    wall_ns: int
-    first_token_ns: int | None
-    first_tokens: int
-    peak_rss_bytes: int
-    type: Literal["done"] = "done"
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """There is no result, and why. The worker ends after one of the gravest (exit 3 or 4)."""
-
-    __pydantic_config__: ClassVar = _STRICT
-    diagnostics: tuple[Diagnostic, ...]
-    type: Literal["refused"] = "refused"
-
-
-ToWorker = Load | Run | Cancel | Close
-FromWorker = Progress | Ready | Alive | Emit | Done | Refused
-
-
-# --- framing -----------------------------------------------------------------
 
 
 def encode(message: ToWorker | FromWorker) -> bytes:
@@ -245,25 +117,43 @@ def _exactly(sock: socket.socket, size: int) -> bytes | None:
 
 def command(raw: dict[str, Any]) -> ToWorker:
     """A command from its JSON object; raises FrameError for one of another protocol."""
-    match raw.pop("type", None):
-        case "load":
-            if raw.get("protocol") != PROTOCOL:
-                raise FrameError(f"protocol {raw.get('protocol')} is not {PROTOCOL}")
-            engine = raw.pop("engine")
-            engine["target"], engine["draft"] = tuple(engine["target"]), tuple(engine["draft"])
-            affinity = raw.pop("affinity")
-            return Load(
-                engine=EngineConfig(**engine),
-                settings=Settings(**raw.pop("settings")),
-                affinity=None if affinity is None else tuple(affinity),
-                **raw,
-            )
-        case "run":
-            sampling, stop = SamplingConfig(**raw.pop("sampling")), tuple(raw.pop("stop"))
-            return Run(sampling=sampling, stop=stop, **raw)
-        case "cancel":
-            return Cancel(**raw)
-        case "close":
-            return Close(**raw)
-        case other:
-            raise FrameError(f"there is no command `{other}`")
+    name = raw.pop("type", None)
+    if name not in _COMMANDS:
+        raise FrameError(f"there is no command `{name}`")
+    return _COMMANDS[name](_tuples(raw))
+
+
+def _load(raw: dict[str, Any]) -> Load:
+    if raw.get("protocol") != PROTOCOL:
+        raise FrameError(f"protocol {raw.get('protocol')} is not {PROTOCOL}")
+    engine, settings = _tuples(raw.pop("engine")), raw.pop("settings")
+    return Load(engine=EngineConfig(**engine), settings=Settings(**settings), **raw)
+
+
+def _run(raw: dict[str, Any]) -> Run:
+    return Run(sampling=SamplingConfig(**raw.pop("sampling")), **raw)
+
+
+def _trial(raw: dict[str, Any]) -> Trial:
+    run, advice = _tuples(raw.pop("run")), _tuples(raw.pop("advice"))
+    return Trial(run=_run(run), advice=Advice(**advice), **raw)
+
+
+def _rows(raw: dict[str, Any]) -> Rows:
+    return Rows(shapes=tuple(PassShape(**shape) for shape in raw.pop("shapes")), **raw)
+
+
+def _tuples(raw: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a message: every list of one is a tuple."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in raw.items()}
+
+
+_COMMANDS: Mapping[str, Callable[[dict[str, Any]], ToWorker]] = {
+    "load": _load,
+    "run": _run,
+    "trial": _trial,
+    "rows": _rows,
+    "curve": lambda raw: Curve(**raw),
+    "cancel": lambda raw: Cancel(**raw),
+    "close": lambda raw: Close(**raw),
+}

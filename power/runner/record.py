@@ -8,7 +8,7 @@ from dataclasses import asdict
 from power.backends.interface import EngineIdentity
 from power.diagnostics import fail
 from power.plan.model import EnginePin
-from power.runner.protocol import Done, Run
+from power.runner.messages import Done, Run
 from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Finish, Phase
 

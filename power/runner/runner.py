@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from power.diagnostics import ExitCode, PowerError
 from power.plan.model import Plan
+from power.runner.experiments import (
+    check_curve,
+    check_rows,
+    curve_contradiction,
+    rows_contradiction,
+    trial_contradiction,
+)
 from power.runner.host import check_required, host_record, niceness, resolve_threads
 from power.runner.limits import CANCEL_GRACE_S, call_limit
-from power.runner.process import WorkerProcess
-from power.runner.protocol import (
+from power.runner.messages import (
+    Advice,
     Cancel,
+    Curve,
+    CurveRead,
     Done,
     Emit,
     Load,
+    PassShape,
     Progress,
     Ready,
     Refused,
+    Rows,
+    RowsRead,
     Run,
+    Trial,
+    Tried,
 )
+from power.runner.process import WorkerProcess
 from power.runner.record import (
     check_engine,
     check_strategy,
@@ -36,6 +53,12 @@ from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
 OnBytes = Callable[[bytes], None]
+
+OWN = Advice()
+"""A trial's proposer is the plan's own, unless it is said otherwise."""
+
+_Ended = TypeVar("_Ended", Done, Tried)
+_Answer = TypeVar("_Answer", Done, Tried, RowsRead, CurveRead)
 
 
 class OpenFile(Protocol):
@@ -145,21 +168,11 @@ class Runner:
         """
         clock, started = time.monotonic_ns(), _now()
         check_request(request, self.plan.sampling)
-        worker, ready = self._live()
-        self._number += 1
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
-        try:
-            done = self._follow(worker, run, strategy, on_bytes or _ignore)
-        except PowerError as error:
-            if error.exit_code > ExitCode.CANNOT_JUDGE:
-                self._drop()
-            raise
-        except BaseException:
-            self._drop()  # its next frames would answer a request that nobody follows
-            raise
-        if done.finish is Finish.CANCELLED:
-            self._cancelled = False
+        with self._talking("running the request") as (worker, ready):
+            done = self._follow(worker, run, run, Done, on_bytes or _ignore)
+            check_strategy(strategy, done.proposer_width)
         return run_record(
             run,
             done,
@@ -172,10 +185,112 @@ class Runner:
             reduced=None if run.control else self._artifacts.reduced_vocabulary,
         )
 
+    def trial(
+        self,
+        request: Request,
+        advice: Advice = OWN,
+        *,
+        rows: int | None = None,
+        margins: bool = False,
+        rounds: bool = False,
+    ) -> Tried:
+        """Run one request otherwise than the plan says, or look closer at it.
+
+        advice: who proposes; `request.control` is not looked at. rows: see
+        `power.runner.messages.Trial`. Raises as `generate` does.
+        """
+        clock = time.monotonic_ns()
+        check_request(request, self.plan.sampling)
+        run = self._run(replace(request, control=not advice.from_plan), clock)
+        trial = Trial(run, advice, rows, margins, rounds)
+        speculates = advice.kind != "none" and self.plan.speculation.strategy != "off"
+        with self._talking("running a trial") as (worker, _):
+            tried = self._follow(worker, trial, run, Tried, _ignore)
+            reason = trial_contradiction(trial, tried)
+            if reason is not None:
+                worker.fail_protocol(reason)
+            check_strategy("trial" if speculates else "off", tried.done.proposer_width)
+        return tried
+
+    def rows(
+        self,
+        ids: Sequence[int],
+        cells: Sequence[int],
+        span: int,
+        shapes: Sequence[PassShape],
+    ) -> RowsRead:
+        """Read the rows of `span` positions behind each number of `cells`, in every shape.
+
+        ids: at least the greatest of `cells` and `span` tokens. A pass may have as many
+        rows as the plan's passes have at most (`most_rows`). Raises as `generate`
+        does, KeyboardInterrupt on `cancel`, ValueError for what does not fit.
+        """
+        check_rows(self.plan, ids, cells, span, shapes)
+        command = Rows(self._next(), tuple(ids), tuple(cells), span, tuple(shapes))
+        with self._talking("comparing rows") as (worker, _):
+            worker.send(command)
+            found = self._until(worker, RowsRead)
+            reason = rows_contradiction(command, found)
+            if reason is not None:
+                worker.fail_protocol(reason)
+        return found
+
+    def curve(  # noqa: PLR0913 - what is timed
+        self,
+        ids: Sequence[int],
+        cells: Sequence[int],
+        counts: Sequence[int],
+        *,
+        widths: Sequence[int] = (),
+        repeats: int,
+        warmup: int = 1,
+    ) -> CurveRead:
+        """Time passes of each of `counts` rows, and proposals of up to each of `widths` tokens.
+
+        Limits and errors as of `rows`; ids: one more token than a pass reaches.
+        """
+        check_curve(self.plan, ids, cells, counts, widths)
+        command = Curve(
+            self._next(),
+            tuple(ids),
+            tuple(cells),
+            tuple(counts),
+            tuple(widths),
+            repeats,
+            warmup,
+        )
+        with self._talking("timing passes") as (worker, _):
+            worker.send(command)
+            found = self._until(worker, CurveRead)
+            reason = curve_contradiction(command, found)
+            if reason is not None:
+                worker.fail_protocol(reason)
+        return found
+
+    @contextmanager
+    def _talking(self, doing: str) -> Iterator[tuple[WorkerProcess, Ready]]:
+        """The live worker; it does not outlive an exchange that broke off."""
+        if self._worker is None or self._ready is None:
+            raise RuntimeError("the runner is not open: use it in a `with` block")
+        self._worker.doing = doing
+        try:
+            yield self._worker, self._ready
+        except PowerError as error:
+            if error.exit_code > ExitCode.CANNOT_JUDGE:
+                self._drop()
+            raise
+        except BaseException:
+            self._drop()  # its next frames would answer a request that nobody follows
+            raise
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
     def _run(self, request: Request, clock_ns: int) -> Run:
         sampling = self.plan.sampling
         return Run(
-            number=self._number,
+            number=self._next(),
             text=request.text,
             special=request.special,
             sampling=sampling_config(
@@ -187,20 +302,34 @@ class Runner:
             clock_ns=clock_ns,
         )
 
-    def _follow(self, worker: WorkerProcess, run: Run, strategy: str, on_bytes: OnBytes) -> Done:
-        """Send `run` and follow it to its end, which has to be one that it can have."""
-        worker.doing = "running the request"
+    def _follow(
+        self,
+        worker: WorkerProcess,
+        command: Run | Trial,
+        run: Run,
+        kind: type[_Ended],
+        on_bytes: OnBytes,
+    ) -> _Ended:
+        """Send `command` and follow its `run` to an end, which has to be one that it can have."""
+        emitted = bytearray()
+
+        def emit(piece: bytes) -> None:
+            emitted.extend(piece)
+            on_bytes(piece)
+
         if self._cancelled:
             worker.send(Cancel(run.number))  # before it, so that no round of it runs
-        worker.send(run)
-        emitted, done = self._until_done(worker, on_bytes)
-        reason = contradiction(run, done, emitted)
+        worker.send(command)
+        ended = self._until(worker, kind, emit)
+        done = ended if isinstance(ended, Done) else ended.done
+        reason = contradiction(run, done, bytes(emitted))
         if reason is not None:
             worker.fail_protocol(reason)
-        check_strategy(strategy, done.proposer_width)
         if held := done.text[len(emitted) :]:  # only by a cancelled request
             on_bytes(held)
-        return done
+        if done.finish is Finish.CANCELLED:
+            self._cancelled = False
+        return ended
 
     def _load(
         self, worker: WorkerProcess, target: tuple[int, ...], draft: tuple[int, ...]
@@ -235,35 +364,32 @@ class Runner:
         check_required(plan.host.require, ready.identity.devices)
         return ready
 
-    def _until_done(self, worker: WorkerProcess, on_bytes: OnBytes) -> tuple[bytes, Done]:
-        """The text that was emitted, and how the request ended."""
-        emitted = bytearray()
+    def _until(
+        self, worker: WorkerProcess, kind: type[_Answer], emit: OnBytes | None = None
+    ) -> _Answer:
+        """The worker's answer; with `emit`, of a request whose text comes before it."""
         until: float | None = None
         while True:
             if until is None and self._cancelled:
+                if emit is None:
+                    raise KeyboardInterrupt
                 worker.send(Cancel(self._number))
                 until = time.monotonic() + CANCEL_GRACE_S
             try:
                 message = worker.receive(until)
             except TimeoutError:
                 raise KeyboardInterrupt from None
+            if isinstance(message, kind):
+                return message
             match message:
-                case Emit(text=piece):
-                    emitted += piece
-                    on_bytes(piece)
-                case Done():
-                    return bytes(emitted), message
+                case Emit(text=piece) if emit is not None:
+                    emit(piece)
                 case Refused(diagnostics=diagnostics):
                     raise PowerError(diagnostics)
                 case None:
                     continue
                 case other:
-                    worker.fail_protocol(f"`{other.type}` in a request")
-
-    def _live(self) -> tuple[WorkerProcess, Ready]:
-        if self._worker is None or self._ready is None:
-            raise RuntimeError("the runner is not open: use it in a `with` block")
-        return self._worker, self._ready
+                    worker.fail_protocol(f"`{other.type}` in place of `{kind.__name__}`")
 
     def _drop(self) -> None:
         worker, self._worker = self._worker, None

@@ -19,26 +19,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from power.backends.errors import EngineError
-from power.backends.interface import Engine
+from power.backends.interface import Engine, Session
 from power.backends.registry import backend
 from power.diagnostics import Diagnostic, ExitCode, PowerError, fail
 from power.runner.confine import apply_host, confine, peak_rss
-from power.runner.protocol import (
+from power.runner.messages import (
     Alive,
     Cancel,
+    Curve,
     Done,
     Emit,
+    Experiment,
     FromWorker,
     Load,
     Progress,
     Ready,
     Refused,
+    Rows,
     Run,
     ToWorker,
-    encode,
-    read_command,
+    Trial,
 )
-from power.speculation.controller import make_controller
+from power.runner.protocol import encode, read_command
+from power.runner.workbench import Parts, Trying, read_curve, read_rows
+from power.speculation.controller import Controller, make_controller
 from power.speculation.outcome import Finish, Outcome, Phase
 from power.speculation.scheduler import generate
 
@@ -102,8 +106,8 @@ def serve(link: Link) -> None:
         return
     link.send(ready)
     try:
-        while isinstance(run := link.receive(), Run):
-            if not _answer(link, engine, load, run):
+        while isinstance(command := link.receive(), Run | Experiment):
+            if not _answer(link, engine, load, command):
                 return
     finally:
         engine.close()
@@ -123,19 +127,53 @@ def _load(link: Link, load: Load) -> tuple[Engine, Ready]:
     return engine, Ready(engine.identity, notes)
 
 
-def _answer(link: Link, engine: Engine, load: Load, run: Run) -> bool:
-    """Run one request and send what came of it; False when the engine is not to be trusted."""
+def _answer(link: Link, engine: Engine, load: Load, command: Run | Experiment) -> bool:
+    """Do one thing and send what came of it; False when the engine is not to be trusted."""
     try:
-        done = _run(link, engine, load, run)
+        answer = _do(link, engine, load, command)
     except Exception as error:  # noqa: BLE001 - the worker's edge: everything becomes a diagnostic
         found = explain(error)
         link.send(Refused(found))
         return PowerError(found).exit_code <= ExitCode.CANNOT_JUDGE
-    link.send(done)
+    link.send(answer)
     return True
 
 
-def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
+def _do(link: Link, engine: Engine, load: Load, command: Run | Experiment) -> FromWorker:
+    def ahead(tokens: int) -> None:
+        """Say how long a prompt may take, or between passes that we live."""
+        if tokens:
+            link.send(Alive(calls=_calls(load, tokens)))
+        else:
+            link.is_cancelled(0, load.beat_s)
+
+    match command:
+        case Run():
+            return _run(link, engine, load, command)
+        case Trial():
+            trying = Trying(command, load.settings.draft_max)
+            done = _run(link, engine, load, command.run, rows=command.rows, parts=trying.parts)
+            return trying.tried(done)
+        case Rows():
+            return read_rows(engine, command, ahead)
+        case Curve():
+            return read_curve(engine, command, ahead)
+
+
+def _calls(load: Load, tokens: int) -> int:
+    """Native calls until something is heard again, when a prompt of `tokens` comes first."""
+    return -(-tokens // max(1, load.engine.prefill_batch)) + 1
+
+
+def _run(  # noqa: PLR0913 - what a run is made of
+    link: Link,
+    engine: Engine,
+    load: Load,
+    run: Run,
+    *,
+    rows: int | None = None,
+    parts: Callable[[Session, Controller], Parts] = Parts.of,
+) -> Done:
     received = _clock()
     prompt = engine.tokenize(run.text, special=run.special)
     tokenised = _clock()
@@ -149,16 +187,16 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
         if text:
             link.send(Emit(text))
 
-    chunks = -(-len(prompt) // max(1, load.engine.prefill_batch))
-    link.send(Alive(calls=chunks + 1))
-    session = engine.session(run.sampling, control=run.control)
+    link.send(Alive(calls=_calls(load, len(prompt))))
+    session = engine.session(run.sampling, control=run.control, rows=rows)
+    part = parts(session, make_controller(load.settings))
     outcome = generate(
         prompt=prompt,
-        target=session.target,
-        proposer=session.proposer,
-        sampler=session.sampler,
+        target=part.target,
+        proposer=part.proposer,
+        sampler=part.sampler,
         vocabulary=engine.vocabulary,
-        controller=make_controller(load.settings),
+        controller=part.controller,
         settings=load.settings,
         max_tokens=run.max_tokens,
         stop=[s.encode() for s in run.stop],
@@ -171,7 +209,7 @@ def _run(link: Link, engine: Engine, load: Load, run: Run) -> Done:
         raise outcome.error or RuntimeError("the scheduler failed without an error")
     phases = outcome.counters.phases_ns
     phases[Phase.TOKENISE] = phases.get(Phase.TOKENISE, 0) + tokenised - received
-    width = session.proposer.max_width
+    width = part.proposer.max_width
     return _done(run, prompt, outcome, width=width, end=end, first=first)
 
 

@@ -18,8 +18,9 @@ import pytest
 from power.backends.interface import EngineIdentity, SamplingConfig
 from power.diagnostics import Diagnostic, ExitCode, PowerError
 from power.runner import crash
+from power.runner.messages import Alive, Emit, Ready, Run
 from power.runner.process import LOG_BYTES, WorkerProcess
-from power.runner.protocol import Alive, Emit, Ready, Run, encode
+from power.runner.protocol import encode
 from power.runner.types import Request
 from tests.runner.conftest import MakePlan, MakeRunner
 
@@ -208,7 +209,8 @@ def test_a_worker_dies_with_a_killed_parent() -> None:
     """Even inside a call that never returns."""
     program = """
 import signal, sys
-from power.runner.protocol import Alive, Emit, Ready, Run, encode
+from power.runner.messages import Alive, Emit, Ready, Run
+from power.runner.protocol import encode
 from power.runner.process import WorkerProcess
 code = "import os, signal, sys; from power.runner.confine import confine; "
 code += "confine(int(sys.argv[2])); os.write(int(sys.argv[1]), bytes(4)); signal.pause()"

@@ -14,26 +14,33 @@ from hypothesis import strategies as st
 from power.backends.interface import EngineConfig, EngineIdentity, SamplingConfig
 from power.diagnostics import Diagnostic, Span
 from power.runner.frames import parse_frame
-from power.runner.protocol import (
-    MAX_FRAME,
+from power.runner.messages import (
+    Advice,
     Alive,
     Cancel,
     Close,
+    Curve,
+    CurveRead,
     Done,
     Emit,
-    FrameBuffer,
-    FrameError,
     FromWorker,
     Load,
+    PassShape,
     Progress,
     Ready,
     Refused,
+    Round,
+    RowBits,
+    Rows,
+    RowsRead,
     Run,
+    Timed,
     ToWorker,
-    command,
-    encode,
-    read_command,
+    Trial,
+    Tried,
+    Walk,
 )
+from power.runner.protocol import MAX_FRAME, FrameBuffer, FrameError, command, encode, read_command
 from power.speculation.outcome import Counters, Finish, Phase, Settings
 
 DONE = Done(
@@ -55,8 +62,12 @@ FROM_WORKER: list[FromWorker] = [
     Alive(calls=4),
     Emit(bytes(range(256))),
     DONE,
+    Tried(DONE, ("0.125000",), ((4, 5), ()), (Round(7, 2, 1, 10, 20, 40),)),
+    RowsRead(5, (Walk(32, 1, (RowBits("ab" * 32, 4, "1.500000"),)),)),
+    CurveRead(6, (Timed(32, 8, 0, (5, 6)),), (Timed(32, 7, 3, (1, 2)),)),
     Refused((Diagnostic("P514", "long", (Span("a", 1, 2),), "here", "a", "b", "do"),)),
 ]
+RUN = Run(1, "prompt \u00e9\0", True, SamplingConfig(top_k=3), False, 9, ("x", "é"), 123)
 TO_WORKER: list[ToWorker] = [
     Load(
         backend="b",
@@ -66,7 +77,10 @@ TO_WORKER: list[ToWorker] = [
         nice=-5,
         beat_s=0.5,
     ),
-    Run(1, "prompt \u00e9\0", True, SamplingConfig(top_k=3), False, 9, ("x", "é"), 123),
+    RUN,
+    Trial(RUN, Advice("oracle", (1, 2), 3), rows=0, margins=True, rounds=True),
+    Rows(5, (1, 2, 3), (1,), 2, (PassShape(8, 2, 1),)),
+    Curve(6, (1, 2, 3), (1,), (1, 2), (1,), 5, 1),
     Cancel(4),
     Close(),
 ]

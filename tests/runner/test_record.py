@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from power.backends.interface import SamplingConfig
-from power.runner.protocol import Done, Run
+from power.runner.messages import Done, Run
 from power.runner.record import run_record
 from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Counters, Finish

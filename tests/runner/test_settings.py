@@ -18,7 +18,7 @@ from power.runner import host as host_module
 from power.runner.confine import apply_host, peak_rss
 from power.runner.host import check_required, host_record, niceness, resolve_threads
 from power.runner.limits import CALL_LIMIT_S, call_limit
-from power.runner.protocol import Run
+from power.runner.messages import Run
 from power.runner.record import check_engine, check_strategy, contradiction, phases_us
 from power.runner.request import check_request
 from power.runner.settings import engine_config, sampling_config, scheduler_settings

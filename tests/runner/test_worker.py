@@ -14,13 +14,12 @@ from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig, SamplingConfig
 from power.diagnostics import Diagnostic, PowerError
 from power.runner.frames import parse_frame
-from power.runner.protocol import (
+from power.runner.messages import (
     Alive,
     Cancel,
     Close,
     Done,
     Emit,
-    FrameBuffer,
     FromWorker,
     Load,
     Progress,
@@ -28,8 +27,8 @@ from power.runner.protocol import (
     Refused,
     Run,
     ToWorker,
-    encode,
 )
+from power.runner.protocol import FrameBuffer, encode
 from power.runner.worker import Link, explain, serve
 from power.speculation.outcome import Finish, Phase, Settings
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from power.backends.told import TOLD
 from power.plan.capabilities import STRATEGIES
 from power.speculation.outcome import Counters, Finish, Outcome
 from tools.exactness_matrix import __main__ as matrix
 from tools.exactness_matrix.cases import PREFIX, Pair, controllers, pairs, shapes
 from tools.exactness_matrix.lab import Controls, Key, Tally, measure, prompts
-from tools.exactness_matrix.proposers import PROPOSERS
 from tools.exactness_matrix.report import markdown, problems
 
 EXPECTED = Outcome((5, 6, 7, 8), b"", Finish.LENGTH, Counters())
@@ -26,8 +26,8 @@ def test_every_strategy_and_proposer_is_in_it(files: dict[str, Path]) -> None:
     found = list(pairs(files, matrix.MADE_FOR))
     for target in matrix.MADE_FOR:
         here = {pair.strategy for pair in found if pair.target == target}
-        assert here >= {"prompt-lookup", "ngram-context", *PROPOSERS}
-    assert {pair.strategy for pair in found} == {*STRATEGIES, *PROPOSERS} - {"off"}
+        assert here >= {"prompt-lookup", "ngram-context", *TOLD}
+    assert {pair.strategy for pair in found} == {*STRATEGIES, *TOLD} - {"off"}
     for strategy in ("dflash", "dflash2", "dspark", "eagle3"):
         assert {p.recurrent for p in found if p.strategy == strategy} == {False, True}
     reduced = {pair.strategy for pair in found if pair.own_rows is not None}
@@ -52,7 +52,7 @@ def test_what_has_no_controller_has_no_adaptive_run() -> None:
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("proposer", PROPOSERS)
+@pytest.mark.parametrize("proposer", TOLD)
 def test_a_made_up_proposer_changes_nothing(files: dict[str, Path], proposer: str) -> None:
     controls = Controls(files, count=1, max_tokens=12)
     table = measure(Pair("walk", proposer, recurrent=False), controls)

@@ -10,9 +10,9 @@ from power.artifact.contracts.common import detect_kind
 from power.artifact.contracts.pair import check_pair
 from power.artifact.opened import OpenArtifact
 from power.artifact.target import check_target
+from power.backends.told import TOLD
 from power.plan.capabilities import TRAITS
 from power.plan.model import Strategy
-from tools.exactness_matrix.proposers import PROPOSERS
 
 WIDTHS = (1, 3, 7, 8)
 GUARDED = ((6, 6), (7, 6), (10, 6))  # the (K, S) of the profiles, on a recurrent target
@@ -23,7 +23,7 @@ PREFIX = 200  # of the small fixtures' 320 tokens: some of what the target says 
 class Pair:
     """A target, and a draft or native head for it, as their contracts judge them.
 
-    strategy: what runs it; a name of PROPOSERS for one that no model is behind.
+    strategy: what runs it; a name of TOLD for one that no model is behind.
     max_width: of a proposal, where the contract limits it. own_rows: of the draft's `d2t` table.
     """
 
@@ -63,7 +63,7 @@ def pairs(files: Mapping[str, Path], targets: Mapping[str, tuple[str, ...]]) -> 
         with OpenArtifact.open(files[target].name, [files[target].parent]) as opened:
             header = opened.header
             facts = check_target(header)
-            for strategy in ("prompt-lookup", "ngram-context", *PROPOSERS):
+            for strategy in ("prompt-lookup", "ngram-context", *TOLD):
                 yield Pair(target, strategy, facts.recurrent)
             if facts.nextn_layers:
                 check_pair("mtp", header, header)

@@ -11,15 +11,17 @@ from pathlib import Path
 
 from power.backends.interface import Engine, EngineConfig, SamplingConfig
 from power.backends.llamacpp import BACKEND
+from power.backends.told import TOLD
 from power.speculation.outcome import Finish, Outcome, Settings
 from power.speculation.protocols import Proposer
 from tools.exactness_matrix.cases import Pair, Shape, controllers, shapes
-from tools.exactness_matrix.proposers import PROPOSERS
 from tools.harness import request
 
 CONTEXT = 512
 SIZE = 320
 """Tokens that made-up proposers propose from; no fixture has fewer."""
+SEED = 7
+"""Of the proposers that draw at random."""
 SAMPLERS = {
     "greedy": SamplingConfig(),
     "sampled": SamplingConfig(temperature=3.0, top_k=20, seed=42),  # their logits are far apart
@@ -194,7 +196,7 @@ class Controls:
 def measure(pair: Pair, controls: Controls) -> dict[Key, Tally]:
     """Every run of `pair`, each against the control run of its shape."""
     table: dict[Key, Tally] = {}
-    make = PROPOSERS.get(pair.strategy)
+    make = TOLD.get(pair.strategy)
     for shape in filter(controllers, shapes(pair)):
         expected = controls.of(shape)
         with opened(shape, controls.files) as engine:
@@ -202,7 +204,7 @@ def measure(pair: Pair, controls: Controls) -> dict[Key, Tally]:
                 key = Key(pair, _head(shape), adaptive, "fixed" if shape.rows else "natural")
                 tally = table.setdefault(key, Tally())
                 for (sampler, index), (prompt, control) in expected.items():
-                    told = None if make is None else make(control.ids, shape.k, SIZE)
+                    told = None if make is None else make(control.ids, shape.k, SIZE, SEED)
                     outcome = run(
                         engine,
                         shape,

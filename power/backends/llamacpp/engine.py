@@ -15,7 +15,6 @@ from power.backends.interface import (
     Sampler,
     SamplingConfig,
     Session,
-    Target,
     Vocabulary,
 )
 from power.backends.llamacpp.context import Context, ContextConfig, default_threads
@@ -35,7 +34,7 @@ from power.diagnostics import fail
 class LlamaSession:
     """One request: `power.backends.interface.Session`."""
 
-    target: Target
+    target: LlamaTarget
     proposer: Proposer
     sampler: Sampler
 
@@ -64,7 +63,9 @@ class LlamaEngine:
         """Token ids of `text`, with BOS where the vocabulary says so."""
         return self._tokens.tokenize(text, special=special)
 
-    def session(self, sampling: SamplingConfig, *, control: bool) -> Session:
+    def session(
+        self, sampling: SamplingConfig, *, control: bool, rows: int | None = None
+    ) -> Session:
         """Clean memory and fresh samplers; ends the session before it."""
         self._end_session()
         self._context.clear()
@@ -72,7 +73,7 @@ class LlamaEngine:
         target = LlamaTarget(
             self._context,
             self._model.vocabulary_size,
-            rows=self._config.rows,
+            rows=(self._config.rows if rows is None else rows) or None,
             observer=drafting.observer,
         )
         self._sampler = make_sampler(sampling, self._model, target)

@@ -101,14 +101,16 @@ class ScriptedEngine:
             at = match.end()
         return ids + list(text[at:].encode())
 
-    def session(self, sampling: SamplingConfig, *, control: bool) -> ScriptedSession:
+    def session(
+        self, sampling: SamplingConfig, *, control: bool, rows: int | None = None
+    ) -> ScriptedSession:
         """Clean memory and a fresh sampler; faults go on counting from request to request."""
         config, options = self._config, self._options
         target = ScriptedTarget(
             self._model,
             context=config.context,
             window=options.window,
-            rows=config.rows,
+            rows=(config.rows if rows is None else rows) or None,
             batch=config.batch if config.draft_max else None,
             trim=options.trim,
             faults=options.faults,

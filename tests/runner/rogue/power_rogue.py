@@ -201,7 +201,9 @@ class Engine:
             do(text.partition("!")[2])
         return list(text.encode())
 
-    def session(self, sampling: SamplingConfig, *, control: bool) -> Session:
+    def session(
+        self, sampling: SamplingConfig, *, control: bool, rows: int | None = None
+    ) -> Session:
         place, _, deed = self.prompt.partition("!")
         script = self.prompt.removeprefix("copy:") if "copy:" in self.prompt else "abc"
         target = Target(script.encode(), place, deed)

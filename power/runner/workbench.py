@@ -1,0 +1,189 @@
+"""Experiments on an open engine, in the worker: runs watched, rows compared, passes timed.
+
+They speak the protocols of `power.backends.interface` alone, so that every engine
+runs them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from power.backends.interface import Engine, SamplingConfig, Session, SessionTarget
+from power.backends.none import NoProposer
+from power.backends.told import TOLD, Recorder
+from power.runner.messages import (
+    Curve,
+    CurveRead,
+    Done,
+    PassShape,
+    RowBits,
+    Rows,
+    RowsRead,
+    Timed,
+    Trial,
+    Tried,
+    Walk,
+)
+from power.runner.observed import (
+    LoggedController,
+    LoggedProposer,
+    LoggedTarget,
+    MarginSampler,
+    RoundLog,
+    bits,
+)
+from power.speculation.controller import Controller
+from power.speculation.protocols import Proposer, Sampler
+
+NATURAL = 0  # rows of a session whose passes have the tokens they are given
+Ahead = Callable[[int], None]
+"""Called before native calls: with the tokens of a prompt that comes next, or 0 for a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the scheduler is given for one request."""
+
+    target: SessionTarget
+    proposer: Proposer
+    sampler: Sampler
+    controller: Controller
+
+    @classmethod
+    def of(cls, session: Session, controller: Controller) -> Self:
+        """Those of the session itself."""
+        return cls(session.target, session.proposer, session.sampler, controller)
+
+
+class Trying:
+    """One trial: its parts, and afterwards what was seen. draft_max: K of the plan."""
+
+    def __init__(self, trial: Trial, draft_max: int) -> None:
+        self._trial = trial
+        self._draft_max = draft_max
+        self._log = RoundLog(time.monotonic_ns)
+        self._sampler: MarginSampler | None = None
+        self._recorder: Recorder | None = None
+
+    def parts(self, session: Session, controller: Controller) -> Parts:
+        """The parts of the trial's request."""
+        target, sampler = session.target, session.sampler
+        proposer = self._proposer(session)
+        if self._trial.margins:
+            sampler = self._sampler = MarginSampler(sampler, target)
+        if self._trial.rounds:
+            log = self._log
+            target, proposer = LoggedTarget(target, log), LoggedProposer(proposer, log)
+            controller = LoggedController(controller, log)
+        return Parts(target, proposer, sampler, controller)
+
+    def _proposer(self, session: Session) -> Proposer:
+        advice = self._trial.advice
+        match advice.kind:
+            case "own":
+                return session.proposer
+            case "none":
+                return NoProposer()
+            case "recording":
+                self._recorder = Recorder(session.proposer)
+                return self._recorder
+            case told:
+                size = session.target.vocabulary_size
+                return TOLD[told](advice.ids, self._draft_max, size, advice.seed)
+
+    def tried(self, done: Done) -> Tried:
+        """What the trial shows."""
+        return Tried(
+            done,
+            margins=() if self._sampler is None else tuple(self._sampler.margins),
+            proposals=() if self._recorder is None else tuple(self._recorder.proposals),
+            rounds=tuple(self._log.rounds),
+        )
+
+
+def read_rows(engine: Engine, rows: Rows, ahead: Ahead) -> RowsRead:
+    """Every walk of `rows`."""
+    walks = []
+    for cells in rows.cells:
+        tokens = rows.ids[cells : cells + rows.span]
+        for index, shape in enumerate(rows.shapes):
+            ahead(cells)
+            target = _behind(engine, rows.ids[:cells]).target
+            found = tuple(_walk(target, tokens, shape, ahead))
+            walks.append(Walk(cells, index, found))
+    return RowsRead(rows.number, tuple(walks))
+
+
+def _behind(engine: Engine, prompt: Sequence[int], *, control: bool = True) -> Session:
+    """A session that holds `prompt`, at the natural shape."""
+    session = engine.session(SamplingConfig(), control=control, rows=NATURAL)
+    session.target.prefill(prompt)
+    return session
+
+
+def _walk(
+    target: SessionTarget, tokens: Sequence[int], shape: PassShape, ahead: Ahead
+) -> Iterator[RowBits]:
+    for start in range(0, len(tokens), shape.real):
+        real = tokens[start : start + shape.real]
+        ahead(0)
+        checkpoint = target.checkpoint()
+        target.evaluate([*real, *[shape.padding] * (shape.rows - len(real))])
+        yield from (bits(target.row(index)) for index in range(len(real)))
+        if not target.commit(len(real)):
+            target.replay(checkpoint, real)
+
+
+def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
+    """Every time of `curve`, by the wall clock of this host."""
+    passes: list[Timed] = []
+    drafts: list[Timed] = []
+    for cells in curve.cells:
+        ahead(cells)
+        session = _behind(engine, curve.ids[:cells])
+        passes += _passes(session, cells, curve, ahead)
+        if curve.widths:
+            ahead(2 * cells)  # the draft's memory too
+            session = _behind(engine, curve.ids[:cells], control=False)
+            session.proposer.begin(curve.ids[: cells + 1])
+            drafts += _drafts(session, cells, curve, ahead)
+    return CurveRead(curve.number, tuple(passes), tuple(drafts))
+
+
+def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
+    target = session.target
+    spent: dict[int, list[int]] = {count: [] for count in curve.counts}
+    for repeat in range(curve.warmup + curve.repeats):
+        for count in _in_turn(curve.counts, repeat):
+            ahead(0)
+            checkpoint = target.checkpoint()
+            start = time.perf_counter_ns()
+            target.evaluate(curve.ids[cells : cells + count])
+            spent[count].append(time.perf_counter_ns() - start)
+            target.restore(checkpoint)
+    for count, ns in spent.items():
+        yield Timed(cells, count, 0, tuple(ns[curve.warmup :]))
+
+
+def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
+    proposer = session.proposer
+    spent: dict[int, list[int]] = {width: [] for width in curve.widths}
+    drafted = dict.fromkeys(curve.widths, 0)
+    for repeat in range(curve.warmup + curve.repeats):
+        for width in _in_turn(curve.widths, repeat):
+            ahead(0)
+            checkpoint = proposer.checkpoint()
+            start = time.perf_counter_ns()
+            drafted[width] = len(proposer.propose(width))
+            spent[width].append(time.perf_counter_ns() - start)
+            proposer.restore(checkpoint)
+    for width, ns in spent.items():
+        yield Timed(cells, width, drafted[width], tuple(ns[curve.warmup :]))
+
+
+def _in_turn(sizes: Sequence[int], repeat: int) -> Sequence[int]:
+    """`sizes`, every other time backwards: what comes after a long pass is not always short."""
+    return sizes[::-1] if repeat % 2 else sizes

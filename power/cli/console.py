@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_json, as_text, escape
 
@@ -36,11 +36,10 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def wants_color() -> bool:
-    """Colour on stderr: on a terminal, unless NO_COLOR or TERM=dumb says no."""
-    return (
-        sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+def wants_color(stream: TextIO | None = None) -> bool:
+    """Colour on `stream` (stderr): on a terminal, unless NO_COLOR or TERM=dumb says no."""
+    terminal = (sys.stderr if stream is None else stream).isatty()
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def write_stdout(data: bytes) -> None:

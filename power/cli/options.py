@@ -26,6 +26,18 @@ def format_option(*choices: str) -> Callable[[F], F]:
     )
 
 
+def fail_on_option(command: F) -> F:
+    """`--fail-on CLASS`, repeatable; the classes are those of `power.review.consequences`."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(("identity", "output", "shape", "speed", "trust", "words")),
+        multiple=True,
+        metavar="CLASS",
+        help="Exit 1 when there is a change of CLASS (identity, output, shape, speed, trust or "
+        "words), and name it; may be given more than once.",
+    )(command)
+
+
 def artifacts_option(command: F) -> F:
     """`--artifacts DIR`, repeatable."""
     return click.option(

@@ -11,6 +11,7 @@ revoked    = { at = 2026-08-01T00:00:00Z, reason = "laptop stolen" }
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +24,9 @@ from power.manifest import read, syntax
 from power.manifest.source import Source
 from power.receipt import keys
 from power.receipt.shape import problems
+
+KeyAt = Callable[[str], keys.PublicKey]
+"""The path of a `.pub` file, relative to a trust file -> its key. Raises PowerError."""
 
 _WHAT = "trust file"
 _Text = Annotated[str, Field(min_length=1)]
@@ -92,28 +96,35 @@ def load_trust(path: Path) -> Trust:
     Raises P101 to P111 (unreadable, not TOML), P610 (wrong keys or values, all of
     them at once), P603 and P605 (a key that is none, or cannot be read).
     """
-    text = read.decode(read.read_bytes(path, _WHAT), str(path), _WHAT)
-    source = Source(text, str(path), _WHAT)
-    values = syntax.parse(text, str(path), _WHAT)
+    return parse_trust(
+        read.read_bytes(path, _WHAT), str(path), lambda name: keys.load_public(path.parent / name)
+    )
+
+
+def parse_trust(data: bytes, name: str, key_at: KeyAt) -> Trust:
+    """The trust file in `data`, called `name` in messages; raises as `load_trust`."""
+    text = read.decode(data, name, _WHAT)
+    source = Source(text, name, _WHAT)
+    values = syntax.parse(text, name, _WHAT)
     try:
         file = _File.model_validate(values)
     except ValidationError as error:
         raise PowerError(_diagnose(error, source)) from error
     trusted: dict[str, TrustedKey] = {}
-    for name, entry in file.key.items():
-        key = _trusted(name, entry, path.parent, source)
+    for called, entry in file.key.items():
+        key = _trusted(called, entry, key_at, source)
         if key.keyid in trusted:
             _refuse(
                 source,
-                ("key", name, "public_key"),
-                f"`{name}` and `{trusted[key.keyid].name}` are the same key",
+                ("key", called, "public_key"),
+                f"`{called}` and `{trusted[key.keyid].name}` are the same key",
                 hint="keep one of the two tables",
             )
         trusted[key.keyid] = key
     return Trust(tuple(trusted.values()))
 
 
-def _trusted(name: str, entry: _Key, folder: Path, source: Source) -> TrustedKey:
+def _trusted(name: str, entry: _Key, key_at: KeyAt, source: Source) -> TrustedKey:
     place = ("key", name)
     if entry.not_before and entry.not_after and entry.not_after < entry.not_before:
         _refuse(
@@ -133,7 +144,7 @@ def _trusted(name: str, entry: _Key, folder: Path, source: Source) -> TrustedKey
             hint="give the `.pub` file, or its text in triple quotes",
         )
     else:
-        public = keys.load_public(folder / text)
+        public = key_at(text)
     revoked = Revocation(entry.revoked.at, entry.revoked.reason) if entry.revoked else None
     return TrustedKey(name, public, keys.keyid(public), entry.not_before, entry.not_after, revoked)
 

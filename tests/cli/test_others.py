@@ -175,3 +175,21 @@ def test_a_closed_standard_stream_is_no_crash(ready: Bench, closed: str) -> None
     assert b"Traceback" not in done.stderr
     assert len(ready.receipts) == 1
     assert (ready.folder / "plan.lock").read_bytes() == before
+
+
+def test_diff_fails_on_the_classes_that_policy_names(ready: Bench, snapshot_of: Snapshot) -> None:
+    ready.write(
+        "other.toml",
+        (ready.folder / "manifest.toml").read_text().replace("max_tokens = 48", "max_tokens = 47"),
+    )
+    options = ("--fail-on", "output", "--fail-on", "identity")
+    snapshot_of(ready("diff", "manifest.toml", "other.toml", *options))
+    as_json = ready("diff", "manifest.toml", "other.toml", *options, "--format", "json")
+    assert (as_json.code, [d["code"] for d in as_json.json["diagnostics"]]) == (1, ["P456"])
+    assert ready("diff", "manifest.toml", "other.toml", "--fail-on", "shape").code == 0
+
+
+def test_diff_of_a_plan_with_conflict_markers(ready: Bench, snapshot_of: Snapshot) -> None:
+    text = (ready.folder / "plan.lock").read_text()
+    ready.write("broken.lock", text.replace("[graph]", "<<<<<<< ours\n[graph]\n>>>>>>> theirs\n"))
+    snapshot_of(ready("diff", "plan.lock", "broken.lock"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from power.plan.consequences import Class
+from power.review.consequences import Class
 from tests.house.sources import ROOT
 
 PAGE = ROOT / "docs/how-to/verify-a-receipt-without-power.md"

@@ -18,7 +18,8 @@ STANDS_ON = {
     "backends": {"speculation"},
     "runner": {"plan", "backends"},
     "receipt": {"plan", "runner"},
-    "cli": {"receipt"},
+    "review": {"receipt"},
+    "cli": {"review"},
 }
 LINES = 500
 HEAVY = {"numpy", "pydantic", "llama_cpp"}

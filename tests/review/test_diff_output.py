@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.manifest.templates import markdown_code
-from power.plan.consequences import Class
-from power.plan.diff import Change, Diff, Document, diff, parse_document
-from power.plan.diff_render import render_json, render_markdown, render_text, shown
+from power.review.consequences import Class, means
+from power.review.diff import Change, Diff, diff
+from power.review.diff_output import render_json, render_markdown, render_text
+from power.review.documents import Document, parse_document
+from power.review.values import shown
 
 OLD = """\
 schema = 1
@@ -40,19 +42,34 @@ def test_text() -> None:
         == """\
 manifest: old.toml -> new.toml
 
-Other output
-  sampling.temperature: (not set; default 0.0) -> 0.8
+Output: what is sampled, how far, and what is claimed of it
+  sampling.temperature: 0.0 (default) -> 0.8
       tokens are chosen by another distribution
 
-Speed only: the same output by rule
-  speculation.spec_draft_max: 7 -> 5
-      longer or shorter proposals (K)
+Shape: other passes; output may differ where two tokens nearly tie
+  graph.batch: 9 (default) -> 8 (default)
+      B: the graph has room for 8 rows; K + 2 = 7 are needed
 
-Names and provenance
+Speed: the same output by rule
+  speculation.spec_draft_max: 7 -> 5
+      K: proposals of up to 5 tokens, before 7
+
+Words: nothing that runs
   name: "tiny" -> "small"
       the name in plans and receipts
+
+Void from here on
+  claims of earlier receipts: a new run need not repeat them
+  the exactness certificate: certify the new plan
+  measured speed and acceptance: measure the new plan
 """
     )
+
+
+def test_colour_adds_nothing_to_the_words() -> None:
+    colored = render_text(example(), color=True)
+    assert re.sub(r"\x1b\[[\d;]*m", "", colored) == render_text(example())
+    assert colored != render_text(example())
 
 
 def test_markdown() -> None:
@@ -61,28 +78,45 @@ def test_markdown() -> None:
         == """\
 ### Manifest: `old.toml` → `new.toml`
 
-3 changes, the gravest first.
+4 changes, the gravest first.
 
-**Other output**
+**Output: what is sampled, how far, and what is claimed of it**
 
-- `sampling.temperature`: `(not set; default 0.0)` → `0.8`
+- `sampling.temperature`: `0.0 (default)` → `0.8`
   tokens are chosen by another distribution
 
-**Speed only: the same output by rule**
+**Shape: other passes; output may differ where two tokens nearly tie**
+
+- `graph.batch`: `9 (default)` → `8 (default)`
+  B: the graph has room for 8 rows; K + 2 = 7 are needed
+
+**Speed: the same output by rule**
 
 - `speculation.spec_draft_max`: `7` → `5`
-  longer or shorter proposals (K)
+  K: proposals of up to 5 tokens, before 7
 
-**Names and provenance**
+**Words: nothing that runs**
 
 - `name`: `"tiny"` → `"small"`
   the name in plans and receipts
+
+**Void from here on**
+
+- claims of earlier receipts: a new run need not repeat them
+- the exactness certificate: certify the new plan
+- measured speed and acceptance: measure the new plan
+
+**Warnings**
+
+- `a pass may have to drop 7 rows and keeps min(S, K) = 5 snapshots: a recurrent target will not \
+compile`
 """
     )
 
 
 def test_json() -> None:
     found = json.loads(json.dumps(render_json(example())))
+    everything = ["receipts", "certificate", "measurements"]
     assert found == {
         "kind": "manifest",
         "old": "old.toml",
@@ -92,23 +126,42 @@ def test_json() -> None:
                 "path": "sampling.temperature",
                 "class": "output",
                 "consequence": "tokens are chosen by another distribution",
+                "old": 0.0,
                 "new": 0.8,
+                "old_from": "default",
+                "new_from": "manifest",
+                "voids": ["receipts", "measurements"],
+            },
+            {
+                "path": "graph.batch",
+                "class": "shape",
+                "consequence": "B: the graph has room for 8 rows; K + 2 = 7 are needed",
+                "old": 9,
+                "new": 8,
+                "old_from": "derived",
+                "new_from": "derived",
+                "voids": everything,
             },
             {
                 "path": "speculation.spec_draft_max",
                 "class": "speed",
-                "consequence": "longer or shorter proposals (K)",
+                "consequence": "K: proposals of up to 5 tokens, before 7",
                 "old": 7,
                 "new": 5,
+                "old_from": "manifest",
+                "new_from": "manifest",
+                "voids": ["measurements"],
             },
             {
                 "path": "name",
-                "class": "text",
+                "class": "words",
                 "consequence": "the name in plans and receipts",
                 "old": "tiny",
                 "new": "small",
+                "voids": [],
             },
         ],
+        "voids": everything,
     }
 
 
@@ -121,7 +174,7 @@ def test_nothing_changed() -> None:
 
 def hostile(value: object) -> Diff:
     document = Document("profile", "a`b", {})
-    return Diff(document, document, (Change("summary", None, value, Class.TEXT, "words"),))
+    return Diff(document, document, (Change("summary", None, value, means(Class.WORDS, "words")),))
 
 
 ATTACKS = [

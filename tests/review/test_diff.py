@@ -16,9 +16,10 @@ from power.manifest.model import Manifest
 from power.manifest.profile import Profile
 from power.manifest.shipped import shipped
 from power.plan import lock
-from power.plan.consequences import RULES, Class, consequence
-from power.plan.diff import Diff, Document, diff, load_document, parse_document
 from power.plan.model import Plan
+from power.review.consequences import RULES, Class, rule_for
+from power.review.diff import Diff, diff
+from power.review.documents import Document, load_document, parse_document
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 MANIFEST = """\
@@ -65,26 +66,68 @@ def test_layout_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "path", "kind"),
+    ("new", "path", "kind"),
     [
-        ("", "[sampling]\ntemperature = 0.5\n", "sampling.temperature", Class.OUTPUT),
-        ("", "[sampling]\nseed = 1\n", "sampling.seed", Class.OUTPUT),
-        ("", "context = 99\n", "graph.context", Class.OUTPUT),
-        ("", "[speculation]\nspec_draft_max = 4\n", "speculation.spec_draft_max", Class.SPEED),
-        ("", "batch = 12\n", "graph.batch", Class.SPEED),
-        ("", 'flash_attention = "off"\n', "graph.flash_attention", Class.NUMERICS),
-        ("", "[host]\nthreads = 2\n", "host.threads", Class.NUMERICS),
-        ("", '[host]\nrequire = ["cuda"]\n', "host.require", Class.ENGINE),
-        ("", '[exactness]\nlevel = "shape"\n', "exactness.level", Class.CLAIM),
-        ("", "[bounds]\nmin_acceptance = 0.5\n", "bounds.min_acceptance", Class.CLAIM),
+        ("[sampling]\ntemperature = 0.5\n", "sampling.temperature", Class.OUTPUT),
+        ("[sampling]\nseed = 1\n", "sampling.seed", Class.OUTPUT),
+        ("context = 999\n", "graph.context", Class.OUTPUT),
+        ("[exactness]\nlevel = 'shape'\n", "exactness.level", Class.OUTPUT),
+        ("batch = 12\n", "graph.batch", Class.SHAPE),
+        ('flash_attention = "off"\n', "graph.flash_attention", Class.SHAPE),
+        ("[speculation]\nspec_draft_max = 6\n", "speculation.spec_draft_max", Class.SPEED),
+        ("[host]\nthreads = 2\n", "host.threads", Class.SPEED),
+        ('[host]\nrequire = ["cuda"]\n', "host.require", Class.TRUST),
+        ("[bounds]\nmin_acceptance = 0.5\n", "bounds.min_acceptance", Class.TRUST),
     ],
 )
-def test_a_change_has_its_class_and_both_values(old: str, new: str, path: str, kind: Class) -> None:
-    (change,) = changed(old, new).changes
-    assert (change.path, change.kind, change.old) == (path, kind, None)
-    assert change.new is not None
-    (back,) = changed(new, old).changes
-    assert (back.path, back.kind, back.old, back.new) == (path, kind, change.new, None)
+def test_a_change_has_its_class_and_both_values(new: str, path: str, kind: Class) -> None:
+    forth = {change.path: change for change in changed("", new).changes}
+    back = {change.path: change for change in changed(new, "").changes}
+    change = forth.pop(path)
+    assert (change.kind, change.new_from) == (kind, "manifest")
+    assert all(other.new_from == "derived" for other in forth.values())
+    reverse = back[path]
+    assert (reverse.kind, reverse.old, reverse.new) == (kind, change.new, change.old)
+
+
+def test_what_a_value_settles_is_seen_too() -> None:
+    """Without `rows` a fixed shape has K + 1 rows, so K decides the shape of every pass."""
+    head = MANIFEST.replace("rows = 8\n", "")
+    old, new = (document(f"{head}[speculation]\nspec_draft_max = {k}\n") for k in (6, 7))
+    found = {c.path: (c.old, c.new, c.kind, c.new_from) for c in diff(old, new).changes}
+    assert found == {
+        "speculation.spec_draft_max": (6, 7, Class.SHAPE, "manifest"),
+        "graph.rows": (7, 8, Class.SHAPE, "derived"),
+        "graph.batch": (8, 9, Class.SHAPE, "derived"),
+    }
+
+
+def test_a_default_that_is_written_down_changes_words_only() -> None:
+    (change,) = changed("", "[speculation]\nspec_draft_max = 7\n").changes
+    assert (change.kind, change.old, change.new) == (Class.WORDS, 7, 7)
+    assert change.means.says == "written down now: the value that holds is the same"
+    assert (change.old_from, change.new_from) == ("default", "manifest")
+
+
+def test_another_profile_is_seen_by_what_it_sets() -> None:
+    old, new = (
+        document(MANIFEST.replace("[target]", f'profile = "{name}"\n[target]'))
+        for name in ("balanced", "short-task")
+    )
+    found = {c.path: (c.old, c.new, c.kind) for c in diff(old, new).changes}
+    assert found["speculation.spec_draft_max"] == (7, 6, Class.SPEED)
+    assert found["profile"] == ("balanced", "short-task", Class.WORDS)
+    assert {c.new_from for c in diff(old, new).changes if c.path.startswith("spec")} == {"profile"}
+
+
+def test_a_profile_that_cannot_be_read_is_said() -> None:
+    old, new = (
+        document(MANIFEST.replace("[target]", f'profile = "{name}.toml"\n[target]'))
+        for name in ("a", "b")
+    )
+    found = diff(old, new)
+    assert [(c.path, c.kind) for c in found.changes] == [("profile", Class.OUTPUT)]
+    assert [w.code for w in found.warnings] == ["P457", "P457"]
 
 
 def test_other_weights_come_first() -> None:
@@ -95,16 +138,16 @@ def test_other_weights_come_first() -> None:
         ),
     )
     kinds = [change.kind for change in diff(old, new).changes]
-    assert kinds == [Class.ARTIFACT, Class.NUMERICS, Class.TEXT]
+    assert kinds == [Class.IDENTITY, Class.SHAPE, Class.WORDS]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [
         ('shape = "fixed"\nrows = 8', 'shape = "fixed"\nrows = 8', Class.SPEED),
-        ('shape = "fixed"\nrows = 8', 'shape = "fixed"\nrows = 9', Class.NUMERICS),
-        ('shape = "natural"', 'shape = "natural"', Class.NUMERICS),
-        ('shape = "fixed"', 'shape = "fixed"', Class.NUMERICS),
+        ('shape = "fixed"\nrows = 8', 'shape = "fixed"\nrows = 9', Class.SHAPE),
+        ('shape = "natural"', 'shape = "natural"', Class.SHAPE),
+        ('shape = "fixed"', 'shape = "fixed"', Class.SHAPE),
     ],
 )
 @pytest.mark.parametrize("key", ["spec_draft_max", "spec_mode"])
@@ -135,7 +178,7 @@ def entry(what: str, number: float) -> str:
 def test_a_new_entry_of_evidence_is_one_change() -> None:
     old, new = PROFILE + entry("one", 1), PROFILE + entry("two", 2) + entry("one", 1)
     (change,) = diff(document(old), document(new)).changes
-    assert (change.path, change.kind, change.old) == ("evidence[two]", Class.CLAIM, None)
+    assert (change.path, change.kind, change.old) == ("evidence[two]", Class.TRUST, None)
     assert change.new["figures"] == {"rate_tok_s": 2.0}
 
 
@@ -161,13 +204,13 @@ def test_a_new_draft_shows_each_of_its_facts() -> None:
     lines = '[draft]\nkind = "dspark"\npath = "d"\nbytes = 1\n'
     lines += f'sha256 = "{"cd" * 32}"\ntarget_sha256 = "{"ab" * 32}"\n'
     found = changed("", lines)
-    assert [change.path for change in found.of(Class.ARTIFACT)] == [
+    assert [change.path for change in found.of(Class.IDENTITY)] == [
         "draft.bytes",
         "draft.sha256",
         "draft.kind",
         "draft.target_sha256",
     ]
-    assert [change.path for change in found.of(Class.TEXT)] == ["draft.path"]
+    assert [change.path for change in found.of(Class.WORDS)] == ["draft.path"]
 
 
 def test_plans_are_compared_without_their_own_digest() -> None:
@@ -230,14 +273,15 @@ def tables(annotation: Any) -> list[tuple[type[BaseModel], bool]]:
     return [(t, indexed or i) for arg in get_args(annotation) for t, i in tables(arg)]
 
 
-KEYS = sorted({key for model in (Manifest, Profile, Plan) for key in leaves(model)} - {""})
+KEYS = sorted(
+    {"key.release.keyid"}
+    | ({key for model in (Manifest, Profile, Plan) for key in leaves(model)} - {""})
+)
 
 
 @pytest.mark.parametrize("path", [key for key in KEYS if not key.startswith("lock.")])
 def test_every_key_of_every_document_has_a_consequence(path: str) -> None:
-    kind, says = consequence(path, {}, {})
-    assert says
-    assert isinstance(kind, Class)
+    assert rule_for(path).consequence.says
 
 
 def test_every_rule_has_a_key() -> None:
@@ -247,7 +291,7 @@ def test_every_rule_has_a_key() -> None:
 
 def test_a_key_that_nobody_thought_of_is_no_silent_class() -> None:
     with pytest.raises(LookupError):
-        consequence("graph.novelty", {}, {})
+        rule_for("graph.novelty")
 
 
 CHANGES = st.dictionaries(
@@ -270,12 +314,17 @@ def test_a_diff_is_what_differs_and_reverses(
         diff(document(text(old)), document(text(new))),
         diff(document(text(new)), document(text(old))),
     )
+    default = {"spec_draft_max": 7, "spec_draft_min": 0, "spec_mtp_recurrent_snapshots": 7}
     expected = {
-        (f"speculation.{key}", old.get(key), new.get(key))
+        (f"speculation.{key}", old.get(key, default[key]), new.get(key, default[key]))
         for key in old.keys() | new.keys()
         if old.get(key) != new.get(key)
     }
-    assert {(c.path, c.old, c.new) for c in forth.changes} == expected
-    assert {(c.path, c.new, c.old) for c in back.changes} == expected
+    assert expected == {
+        (c.path, c.old, c.new) for c in forth.changes if c.path.startswith("speculation.")
+    }
+    assert {(c.path, c.old, c.new) for c in forth.changes} == {
+        (c.path, c.new, c.old) for c in back.changes
+    }
     ranks = [change.kind.rank for change in forth.changes]
     assert ranks == sorted(ranks)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from power.diagnostics import Diagnostic, PowerError
-from power.plan.diff import diff, load_document
+from power.review.diff import diff
+from power.review.documents import load_document
 
 PROFILE = 'schema = 1\nname = "p"\nsummary = "{summary}"\n'
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -86,13 +87,30 @@ def _exists(path: str, candidate: Path) -> bool:
 
 
 def _not_found(path: str, roots: Sequence[Path]) -> NoReturn:
+    twin = next((twin for root in roots if (twin := _twin(root / path)) is not None), None)
     fail(
         "P221",
         f"`{path}` was not found",
         expected=" or ".join(str(root / path) for root in roots) or "at least one root",
-        found="no such file",
+        found="no such file"
+        if twin is None
+        else f"no such file, but `{twin}`, whose name differs in case or Unicode form",
         hint="fetch it, or name the folder that holds it with `--artifacts DIR`",
     )
+
+
+def _twin(missing: Path) -> Path | None:
+    """A file beside `missing` that some systems would take for it."""
+    try:
+        names = sorted(entry.name for entry in missing.parent.iterdir())
+    except OSError:
+        return None
+    wanted = _folded(missing.name)
+    return next((missing.with_name(name) for name in names if _folded(name) == wanted), None)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def inside(path: Path, roots: Sequence[Path]) -> bool:

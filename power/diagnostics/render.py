@@ -68,15 +68,24 @@ def _excerpt(span: Span, margin: int, rule: Any, mark: Any) -> list[str]:
     out = [rule("  --> ") + place]
     if not span.source:
         return out
-    before = escape(span.source[: span.column - 1])
-    here = escape(span.source[span.column - 1 : span.column - 1 + span.width])
-    after = escape(span.source[span.column - 1 + span.width :])
+    start = span.column - 1
+    before, here, after = _window(span.source[:start], span.source[start:], span.width)
     caret = "^" * max(1, len(here))
     label = f" {span.label}" if span.label else ""
-    shown = (before + here + after)[:_LINE_LIMIT]
+    shown = before + here + after
     out.append(rule(f"{span.line:>{margin}} | ") + shown)
     out.append(rule(" " * margin + " | ") + " " * len(before) + mark(caret + label))
     return out
+
+
+def _window(before: str, rest: str, width: int) -> tuple[str, str, str]:
+    """What of a line is shown, escaped: all of a short one, the marked part of a long one."""
+    here, after = escape(rest[:width][:_LINE_LIMIT]), escape(rest[width:][:_LINE_LIMIT])
+    if len(before) > _LINE_LIMIT // 2:
+        before = "…" + before[-(_LINE_LIMIT // 2 - 1) :]
+    before = escape(before)
+    room = max(0, _LINE_LIMIT - len(before))
+    return before, here[:room], after[: max(0, room - len(here))]
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:

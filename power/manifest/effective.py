@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from power.diagnostics import PowerError
+from power.diagnostics import PowerError, Span, fail
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
@@ -36,4 +37,23 @@ def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> Loa
     reference = loaded.manifest.profile
     if reference is None:
         return None
-    return load_profile(profile_path(reference, path.parent, loaded.span("profile")))
+    span = loaded.span("profile")
+    found = profile_path(reference, path.parent, span)
+    if reference.endswith(".toml"):
+        _refuse_link_outside(found, path.parent, span)
+    return load_profile(found)
+
+
+def _refuse_link_outside(profile: Path, folder: Path, span: Span) -> None:
+    """P122: a manifest is somebody else's data, and may not have any file of this host read."""
+    real = os.path.realpath(profile)
+    if Path(real).is_relative_to(os.path.realpath(folder)):
+        return
+    fail(
+        "P122",
+        "the profile is a symbolic link that leads out of the manifest's folder",
+        spans=(span,),
+        expected="a file below the manifest's folder",
+        found="a link to another place",
+        hint="copy the profile beside the manifest, or name it yourself with `--profile`",
+    )

@@ -116,7 +116,8 @@ def _shards(table: str, artifact: Artifact, source: Source) -> Iterator[Diagnost
             )
     seen: dict[str, int] = {}
     for index, shard in enumerate(artifact.shards):
-        earlier = seen.setdefault(shard.path, index)
+        # Case apart: some systems would read one file for both.
+        earlier = seen.setdefault(shard.path.casefold(), index)
         if earlier != index:
             yield Diagnostic(
                 code="P142",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from power.diagnostics import Span, fail
 from power.manifest.read import conflict_spans, span_at
 
 NESTING_LIMIT = 16
+VALUE_LIMIT = 20_000  # keys and items of one file; the longest list of a manifest has 4,096
 
 # Strings and comments, each to its end or as far as it goes, so that a scan is linear.
 _QUIET = re.compile(
@@ -27,14 +28,23 @@ _HINTS = (
     ("Invalid value", "strings need quotes; true and false are written in lower case"),
     ("Expected '=' after a key", "write `key = value`, one on each line"),
     ("Illegal character '\\n'", "close the string on the line where it starts, or use `'''`"),
+    ("Illegal character", "remove the character, or write it as an escape in a quoted string"),
+    ("Found invalid character", "remove the character"),
     ("Unterminated string", "close the string with the quotes that opened it"),
     (
         "Unescaped '\\' in a string",
         "use a literal string in single quotes, or double the backslash",
     ),
+    ("Escaped character", "write the character itself: half of a surrogate pair is none"),
+    ("Invalid hex value", "write four hexadecimal digits behind `\\u`, eight behind `\\U`"),
     ("Expected newline or end of document", "one `key = value` on each line"),
+    ("Expected ']", "close the table's name with the brackets that opened it"),
     ("Unclosed array", "close the array with `]`"),
+    ("Unclosed inline table", "close the table with `}`"),
     ("Invalid initial character", "a key is letters, digits, `_` and `-`, or stands in quotes"),
+    ("Invalid statement", "a line is `key = value`, `[table]` or a comment"),
+    ("Invalid date or datetime", "write a day that exists, or put text into quotes"),
+    ("", "write `key = value` or `[table]`, as in a file of `power init`"),
 )
 
 
@@ -42,10 +52,11 @@ def parse(text: str, name: str, what: str) -> dict[str, Any]:
     """The values in `text`.
 
     Raises P107 (conflict markers), P109 (not TOML), P110 (a key or table twice),
-    P111 (nested deeper than `NESTING_LIMIT`).
+    P111 (nested deeper than `NESTING_LIMIT`), P103 (more than `VALUE_LIMIT` values).
     """
-    if has_deep_key(text):
-        _refuse_nesting(name, what)
+    deep = deep_key(text)
+    if deep is not None:
+        _refuse_nesting(name, what, (span_at(text, deep, name),))
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -54,23 +65,41 @@ def parse(text: str, name: str, what: str) -> dict[str, Any]:
         _refuse_nesting(name, what)
     except ValueError:  # an integer of more digits than Python converts
         _refuse_number(text, name)
-    if too_deep(values):
+    excess = find_excess(values)
+    if excess == "depth":
         _refuse_nesting(name, what)
+    if excess == "number":
+        fail(
+            "P103",
+            f"the {what} holds too many values",
+            place=name,
+            expected=f"at most {VALUE_LIMIT} keys and items",
+            found="more",
+            hint=f"a {what} needs some dozens: check what wrote this file",
+        )
     return values
 
 
-def has_deep_key(text: str) -> bool:
-    """Whether a dotted key alone nests deeper than `NESTING_LIMIT`.
+def deep_key(text: str) -> int | None:
+    """Where a dotted key begins that alone nests deeper than `NESTING_LIMIT`; None: nowhere.
 
     To be asked before parsing: tomllib takes quadratic time for such a key.
     """
-    return _DEEP_KEY.search(_QUIET.sub("_", text)) is not None
+    found = _DEEP_KEY.search(_QUIET.sub(lambda quiet: "_" * len(quiet.group()), text))
+    return None if found is None else found.start()
 
 
-def too_deep(values: dict[str, Any]) -> bool:
-    """Whether tables and arrays nest deeper than `NESTING_LIMIT`, found without recursion."""
+def find_excess(values: dict[str, Any]) -> Literal["depth", "number"] | None:
+    """What there is too much of: levels (`NESTING_LIMIT`) or values (`VALUE_LIMIT`).
+
+    Found without recursion, and before a validator lists what is wrong with each of them.
+    """
     level: list[Any] = [values]
+    count = 0
     for _ in range(NESTING_LIMIT + 1):
+        count += sum(map(len, level))
+        if count > VALUE_LIMIT:
+            return "number"
         level = [
             child
             for item in level
@@ -78,15 +107,16 @@ def too_deep(values: dict[str, Any]) -> bool:
             if isinstance(child, dict | list)
         ]
         if not level:
-            return False
-    return True
+            return None
+    return "depth"
 
 
-def _refuse_nesting(name: str, what: str) -> NoReturn:
+def _refuse_nesting(name: str, what: str, spans: tuple[Span, ...] = ()) -> NoReturn:
     fail(
         "P111",
         f"the {what} is nested too deeply",
-        place=name,
+        spans=spans,
+        place=None if spans else name,
         expected=f"at most {NESTING_LIMIT} levels",
         found="more",
         hint=f"a {what} needs three levels at most: check what wrote this file",
@@ -115,7 +145,7 @@ def _refuse_syntax(text: str, name: str, what: str, message: str) -> NoReturn:
             hint="keep one side of each conflict and remove the markers",
         )
     reason, offset = _place(text, message)
-    if reason.startswith(("Cannot overwrite", "Cannot declare", "Cannot mutate", "Duplicate")):
+    if reason.startswith(("Cannot", "Duplicate")):
         _refuse_duplicate(text, name, offset, reason)
     fail(
         "P109",
@@ -123,7 +153,7 @@ def _refuse_syntax(text: str, name: str, what: str, message: str) -> NoReturn:
         spans=(span_at(text, offset, name),),
         hint=_CUT_OFF
         if message.endswith("(at end of document)")
-        else next((hint for start, hint in _HINTS if reason.startswith(start)), None),
+        else next(hint for start, hint in _HINTS if reason.startswith(start)),
     )
 
 

@@ -8,6 +8,7 @@ the annotation beside the function.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
@@ -26,6 +27,12 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
 _FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
 _HEX64 = re.compile(r"[0-9a-f]{64}")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+# What a person, a shell or another system may take for `.`, `/`, `\` or `:`.
+_LOOK_ALIKES = re.compile(
+    "[\u2024\u2025\u2044\u2215\u2216\u2236\u29f5\u29f8\u29f9\ua789"
+    "\ufe30\ufe52\ufe55\ufe68\uff0e\uff0f\uff1a\uff3c]"
+)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _DRIVE = re.compile(r"[A-Za-z]:")
 
@@ -85,13 +92,14 @@ def relative_path(value: str) -> str:
         _refuse("holds a control or invisible character", "type the path again by hand")
     if "\\" in value:
         _refuse("holds a backslash", f"write it as `{value.replace(chr(92), '/')}`")
-    if value.startswith("/"):
+    if value.startswith(("/", "~")):
         _refuse("is absolute", "name the file relative to the manifest or to an artifact root")
     if _DRIVE.match(value) or _SCHEME.match(value):
         _refuse(
             "names a drive or a scheme",
             "name a file below an artifact root; where it came from goes into `source`",
         )
+    _one_spelling(value)
     parts = value.split("/")
     if ".." in parts:
         _refuse("climbs with `..`", "put the file below the manifest, or pass `--artifacts DIR`")
@@ -100,6 +108,16 @@ def relative_path(value: str) -> str:
     if len(value) > _PATH_LIMIT or any(len(part.encode()) > _PART_LIMIT for part in parts):
         _refuse("is too long", "shorten the path")
     return value
+
+
+def _one_spelling(path: str) -> None:
+    """Refuse what some reader would take for another path than this one."""
+    if _PERCENT.search(path):
+        _refuse("is percent-encoded", "write the characters themselves")
+    if _LOOK_ALIKES.search(path):
+        _refuse("holds a look-alike of `.`, `/`, `:` or a backslash", "type the path by hand")
+    if unicodedata.normalize("NFC", path) != path:
+        _refuse("is not in Unicode's composed form (NFC)", "type the path by hand")
 
 
 def profile_reference(value: str) -> str:

@@ -21,7 +21,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
-from power.manifest.syntax import has_deep_key, too_deep
+from power.manifest.syntax import deep_key, find_excess
 from power.plan import rules
 from power.plan.coherence import incoherent
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Lock, Plan
@@ -169,7 +169,7 @@ def _refuse_conflict(text: str, name: str) -> None:
 
 
 def _parse(text: str, name: str) -> dict[str, Any]:
-    if has_deep_key(text):
+    if deep_key(text) is not None:
         _refuse_nesting(name)
     try:
         values = tomllib.loads(text)
@@ -177,8 +177,11 @@ def _parse(text: str, name: str) -> dict[str, Any]:
         _refuse_nesting(name)
     except ValueError as error:  # TOMLDecodeError, or an integer with too many digits
         fail("P432", f"the plan is not valid TOML: {error}", place=name, hint=_AGAIN)
-    if too_deep(values):
+    excess = find_excess(values)
+    if excess == "depth":
         _refuse_nesting(name)
+    if excess == "number":
+        fail("P432", "the plan holds too many values", place=name, hint=_AGAIN)
     return values
 
 

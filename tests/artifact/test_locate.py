@@ -69,6 +69,24 @@ def test_nothing_there(tmp_path: Path, refusal: Refusal) -> None:
     assert "error[P221]" in refusal(lambda: locate("m.gguf", []))
 
 
+@pytest.mark.parametrize(
+    ("there", "asked"),
+    [
+        ("Model.GGUF", "model.gguf"),
+        ("mode\u0300le.gguf", "mod\u00e8le.gguf"),
+        ("STRASSE", "straße"),
+    ],
+)
+def test_a_twin_by_case_or_unicode_form_is_named_and_not_taken(
+    tmp_path: Path, refusal: Refusal, there: str, asked: str
+) -> None:
+    """Some systems would open it; a plan means one file on all of them."""
+    (tmp_path / there).write_bytes(b"x")
+    shown = refusal(lambda: locate(asked, [tmp_path]))
+    assert "error[P221]" in shown
+    assert f"`{tmp_path / there}`" in shown
+
+
 def test_a_link_inside_a_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "blob").write_bytes(b"x")
     (tmp_path / "m.gguf").symlink_to("blob")

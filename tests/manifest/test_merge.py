@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from power.diagnostics import PowerError
+from power.diagnostics import PowerError, as_text
 from power.manifest.effective import load_effective
 from power.manifest.load import parse_manifest, parse_profile
 from power.manifest.merge import merge
@@ -158,3 +158,30 @@ def test_merging_is_the_union_with_the_manifest_on_top(
     for key in DEFAULTS:
         layer = "manifest" if key in above else "profile" if key in below else "default"
         assert found.origin("speculation", key) == layer
+
+
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_a_profile_by_a_link_out_of_the_folder_is_not_opened(
+    written: Callable[[str, str], Path], head: str, link: str
+) -> None:
+    secret = written("elsewhere/p.toml", "a secret of this machine\n")
+    if link == "file":
+        path = written("here/m.toml", f'profile = "p.toml"\n{head}')
+        (path.parent / "p.toml").symlink_to(secret)
+    else:
+        path = written("here/m.toml", f'profile = "sub/p.toml"\n{head}')
+        (path.parent / "sub").symlink_to(secret.parent)
+    with pytest.raises(PowerError) as caught:
+        load_effective(path)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.spans[0].line) == ("P122", 1)
+    assert "secret" not in as_text([found])
+
+
+def test_a_profile_by_a_link_inside_the_folder(
+    written: Callable[[str, str], Path], head: str
+) -> None:
+    path = written("m.toml", f'profile = "link.toml"\n{head}')
+    written("deep/p.toml", 'schema = 1\nname = "p"\nsummary = "s"\n')
+    (path.parent / "link.toml").symlink_to("deep/p.toml")
+    assert load_effective(path).profile is not None

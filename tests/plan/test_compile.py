@@ -63,6 +63,12 @@ def test_the_manifests_folder_comes_before_the_roots(
     assert workspace.compile(roots=[elsewhere]).text == first.text
 
 
+def test_windows_line_ends_give_the_same_lock(workspace: Workspace) -> None:
+    unix = workspace.compile().text
+    workspace.manifest.write_bytes(workspace.manifest.read_bytes().replace(b"\n", b"\r\n"))
+    assert workspace.compile().text == unix
+
+
 def test_everything_that_is_not_found_is_told_at_once(workspace: Workspace) -> None:
     for name in ("t.gguf", "d.gguf"):
         (workspace.folder / name).unlink()

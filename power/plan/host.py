@@ -12,6 +12,8 @@ from power.plan.model import Plan
 
 _NVIDIA_DRIVER = Path("/proc/driver/nvidia/version")
 _SEEN_FROM_HERE = {"cuda"}
+# Any of these: there may be a device with memory of its own that the engine offloads to.
+_ACCELERATORS = (_NVIDIA_DRIVER, Path("/dev/kfd"), Path("/dev/dri"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,15 @@ def read_host() -> HostFacts:
     """This host. `cuda`: an NVIDIA driver is loaded; the engine still has to find a device."""
     features = {"cuda"} if _NVIDIA_DRIVER.exists() else set()
     return HostFacts(frozenset(os.sched_getaffinity(0)), frozenset(features))
+
+
+def may_offload(plan: Plan) -> bool:
+    """Whether `plan` may put layers, and their caches with them, into a device's own memory.
+
+    Only the loaded engine knows; here, a plan that asks for it and a host where
+    something looks like such a device.
+    """
+    return plan.graph.gpu_layers != 0 and any(path.exists() for path in _ACCELERATORS)
 
 
 def check_host(plan: Plan, host: HostFacts) -> None:

@@ -1,7 +1,8 @@
-"""What a run of a plan will hold in memory, estimated from the headers at compile.
+"""What a run of a plan will hold in memory, estimated from the headers.
 
-An estimate, for a person: the engine's work buffers and repacked weights come on
-top of it. What a run really held is in its receipt (`peak_rss_bytes`).
+At compile it is for a person; a run that cannot have it is refused before it
+loads. The engine's work buffers and repacked weights come on top of it: what a
+run really held is in its receipt (`peak_rss_bytes`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from power.artifact.header import Header
 from power.artifact.memory import footprint
+from power.diagnostics import fail
 from power.plan.model import Draft, Plan, Target
 
 _CELL_STEP = 256  # llama.cpp rounds the cells of a context up to it
@@ -40,6 +42,11 @@ class Memory:
         """All of it."""
         return sum(asdict(self).values())
 
+    @property
+    def beside_weights(self) -> int:
+        """What is still to be taken when the artifacts are in memory."""
+        return self.total - self.weights - self.draft_weights
+
     def text(self) -> str:
         """For a person, on one line: the sum, then each part that there is."""
         parts = [
@@ -48,6 +55,35 @@ class Memory:
             if value
         ]
         return f"about {_mebibytes(self.total)}: {', '.join(parts)}"
+
+
+_LOWER = {
+    "cache": "`graph.context`",
+    "draft_cache": "`graph.context`",
+    "snapshots": "`spec_mtp_recurrent_snapshots`",
+    "draft_head": "`spec_mtp_fr_vocab_size`",
+    "logits": "`spec_draft_max`",
+}
+"""Part -> the key that it grows with."""
+
+
+def require_room(memory: Memory | None, free: int | None) -> None:
+    """Return when `free` bytes have room for what comes beside the artifacts, already in memory.
+
+    None: nobody knows, and the engine has to say. The estimate is short of what a
+    run takes, so one that does not fit cannot run. Raises PowerError P448.
+    """
+    if memory is None or free is None or memory.beside_weights <= free:
+        return
+    parts = {key: size for key, size in asdict(memory).items() if key in _LOWER}
+    largest = max(parts, key=parts.__getitem__)
+    fail(
+        "P448",
+        "this host has not enough memory for the plan, beside the artifacts",
+        expected=f"{_mebibytes(memory.beside_weights)} free; in all {memory.text()}",
+        found=f"{_mebibytes(free)} free",
+        hint=f"lower {_LOWER[largest]} and compile again, or close other programs",
+    )
 
 
 def estimate(plan: Plan, target: Header, draft: Header | None) -> Memory | None:

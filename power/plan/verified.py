@@ -14,11 +14,13 @@ from typing import Any, Self
 
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.artifact.header import Header
-from power.artifact.sealing import SealedFile, seal_files
+from power.artifact.sealing import SealedFile, available_memory, seal_files
 from power.artifact.values import int64_items
 from power.diagnostics import Diagnostic, PowerError
 from power.plan.artifacts import Headers, Pinned, Progress, check_digests, headers_of, opened
+from power.plan.host import may_offload
 from power.plan.judge import Judged, judge, judge_native
+from power.plan.memory import estimate, require_room
 from power.plan.model import Plan
 
 
@@ -61,8 +63,8 @@ def open_verified(
     progress: (bytes copied and hashed, bytes in all).
     Raises PowerError: P22x a file cannot be found or opened, P444 a size and P231
     a digest is not the plan's, P445 a header fact or a contract is not, P20x and
-    P3xx a header cannot be judged at all, P233 and P234 no sealed memory. Nothing
-    stays open then.
+    P3xx a header cannot be judged at all, P233 and P234 no sealed memory, P448 no
+    room beside it for what the plan takes. Nothing stays open then.
     """
     artifacts: list[tuple[str, Pinned]] = [("target", plan.target)]
     if plan.draft is not None:
@@ -74,6 +76,9 @@ def open_verified(
             whose = [p.whose for p in pinned]
             headers = headers_of(list(zip(whose, sealed, strict=True)))
             _check_headers(plan, headers)
+            if not may_offload(plan):
+                memory = estimate(plan, headers.target, headers.draft)
+                require_room(memory, available_memory())
         except BaseException:
             for file in sealed:
                 file.close()

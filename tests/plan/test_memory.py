@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from power.artifact.header import Header, read_header
+from power.diagnostics import ExitCode, PowerError
 from power.plan.compiler import compile_plan
-from power.plan.memory import Memory, estimate
+from power.plan.memory import Memory, estimate, require_room
 from tests.artifact import build
 from tests.plan.conftest import MakeInputs, Workspace
 
@@ -118,6 +120,37 @@ def test_nothing_is_said_of_an_unknown_memory(
     strange = header_of(build.sizes(build.Gguf(), "mamba2", 2))
     assert estimate(plan, strange, None) is None
     assert estimate(plan, header_of(build.llama()), strange) is None
+
+
+ROOMY = Memory(100, 20, 7, 1, 5, 3, 0, 4)
+
+
+@pytest.mark.parametrize("free", [20, 21, None])
+def test_a_plan_with_room_may_run(free: int | None) -> None:
+    assert ROOMY.beside_weights == 20
+    require_room(ROOMY, free)
+    require_room(None, free)
+
+
+@pytest.mark.parametrize(
+    ("memory", "key"),
+    [
+        (ROOMY, "`graph.context`"),
+        (replace(ROOMY, snapshots=90), "`spec_mtp_recurrent_snapshots`"),
+        (replace(ROOMY, draft_cache=90), "`graph.context`"),
+        (replace(ROOMY, draft_head=90), "`spec_mtp_fr_vocab_size`"),
+        (replace(ROOMY, logits=90), "`spec_draft_max`"),
+    ],
+    ids=["cache", "snapshots", "draft cache", "draft head", "logits"],
+)
+def test_a_plan_without_room_is_told_what_to_lower(memory: Memory, key: str) -> None:
+    with pytest.raises(PowerError) as caught:
+        require_room(memory, 19)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.found) == ("P448", "0.0 MiB free")
+    assert memory.text() in (found.expected or "")
+    assert found.hint == f"lower {key} and compile again, or close other programs"
+    assert caught.value.exit_code is ExitCode.ENGINE_FAILED
 
 
 def test_the_line_for_a_person() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from power.diagnostics import ExitCode, PowerError
-from power.plan import lock
+from power.plan import host, lock, verified
 from power.plan.model import Plan
 from power.plan.verified import open_verified
 from tests.artifact import build
@@ -139,6 +139,30 @@ def test_every_key_of_the_recorded_header_is_among_the_compared(plan: Plan) -> N
 def test_a_path_out_of_the_roots_is_refused(plan: Plan, workspace: Workspace) -> None:
     outside = edited(plan, lambda body: body["target"].update(path="../t.gguf"))
     assert refusal(outside, workspace).diagnostics[0].code == "P220"
+
+
+@pytest.mark.parametrize(("layers", "device"), [(0, True), ("all", False)])
+def test_a_plan_that_does_not_fit_into_memory_is_refused_before_it_is_loaded(
+    plan: Plan,
+    workspace: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    layers: int | str,
+    device: bool,
+) -> None:
+    monkeypatch.setattr(verified, "available_memory", lambda: 1000)
+    monkeypatch.setattr(host, "_ACCELERATORS", (workspace.folder,) if device else ())
+    asked = edited(plan, lambda body: body["graph"].update(gpu_layers=layers))
+    error = refusal(asked, workspace)
+    assert [d.code for d in error.diagnostics] == ["P448"]
+
+
+def test_the_caches_of_offloaded_layers_are_the_device_s(
+    plan: Plan, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verified, "available_memory", lambda: 1000)
+    monkeypatch.setattr(host, "_ACCELERATORS", (workspace.folder,))
+    with open_verified(plan, workspace.lock, []) as found:
+        assert found.draft
 
 
 def test_split_models_are_handed_over_shard_by_shard(workspace: Workspace) -> None:

@@ -81,7 +81,9 @@ class EngineConfig:
 
     target and draft are open file descriptors, one a shard, in order, already
     verified. rows is the fixed row count of a pass, or None for the natural
-    shape.
+    shape. micro_batch: most rows that a kernel sees at once, None for all of a pass.
+    repack: whether the target's weights may take layouts of the CPU's own, None for
+    the engine's own rule.
     """
 
     target: tuple[int, ...]
@@ -96,7 +98,9 @@ class EngineConfig:
     batch: int = 1
     rows: int | None = None
     prefill_batch: int = 512
+    micro_batch: int | None = None
     flash_attention: bool = True
+    repack: bool | None = None
     cuda_graphs: bool = True
     backend_sampling: bool = True
     gpu_layers: int | Literal["all"] = "all"

@@ -157,7 +157,16 @@ class Graph(Section):
     prefill_batch: int | None = Field(
         None, ge=1, le=65_536, description="tokens a prefill pass; min(512, context)"
     )
+    micro_batch: int | None = Field(
+        None,
+        ge=1,
+        le=65_536,
+        description="most rows that the kernels see at once; omit for a whole pass",
+    )
     flash_attention: Literal["on", "off"] = "on"
+    repack: Literal["auto", "on", "off"] = Field(
+        "auto", description="weights in layouts of the CPU's own; auto: where that is safe"
+    )
     cuda_graphs: bool = True
     backend_sampling: bool = Field(
         default=False, description="greedy choice on the device instead of from copied logits"

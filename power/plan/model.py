@@ -137,7 +137,9 @@ class Graph(_Frozen):
     rows: Rows | None = None
     context: Annotated[int, Field(ge=2, le=16_777_216)]
     prefill_batch: Annotated[int, Field(ge=1, le=65_536)]
+    micro_batch: Annotated[int, Field(ge=1, le=65_536)] | None = None
     flash_attention: Literal["on", "off"]
+    repack: Literal["on", "off"] | None = None  # None: where it is safe
     cuda_graphs: bool
     backend_sampling: bool
     gpu_layers: Annotated[int, Field(ge=0, le=10_000)] | Literal["all"]

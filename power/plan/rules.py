@@ -27,6 +27,7 @@ class Finding:
 
 
 K = ("speculation", "spec_draft_max")
+MICRO_BATCH = ("graph", "micro_batch")
 DRAFT_MIN = ("speculation", "spec_draft_min")
 S = ("speculation", "spec_mtp_recurrent_snapshots")
 FR = ("speculation", "spec_mtp_fr_vocab_size")
@@ -126,6 +127,27 @@ def _padding(plan: Plan) -> Iterator[Finding]:
                 "snapshots as `spec_draft_max`",
             ),
             (ROWS, S) if window else (ROWS,),
+        )
+
+
+def _micro_batch(plan: Plan) -> Iterator[Finding]:
+    """The snapshots of a recurrent state are those of the last rows that a kernel saw at once."""
+    micro, spec = plan.graph.micro_batch, plan.speculation
+    if micro is None or spec.rollback != "snapshots":
+        return
+    rows = plan.graph.rows or (spec.spec_draft_max or 0) + 1
+    least = max(rows, (spec.effective_snapshots or 0) + 2)
+    if micro < least:
+        yield Finding(
+            Diagnostic(
+                code="P426",
+                message="`micro_batch` would cut up a pass of a recurrent target, and its rows "
+                "could not be dropped",
+                expected=f"micro_batch >= {least}: the rows of a pass, and min(K, S) + 2",
+                found=f"micro_batch = {micro}",
+                hint=f"set `micro_batch = {least}` or more, or lower `spec_draft_max`",
+            ),
+            (MICRO_BATCH, K),
         )
 
 
@@ -286,6 +308,7 @@ _RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _batch_room,
     _rows,
     _padding,
+    _micro_batch,
     _reduced_head,
     _adaptive,
     _context,

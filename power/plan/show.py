@@ -126,6 +126,9 @@ def _graph(plan: Plan) -> Iterator[Line]:
     yield "shape", shape
     yield "context", f"{graph.context:,} tokens, prefill {graph.prefill_batch} a pass"
     yield "device", f"gpu layers {graph.gpu_layers} on gpu {graph.main_gpu}"
+    if graph.micro_batch is not None or graph.repack is not None:
+        cut = "whole passes" if graph.micro_batch is None else f"{graph.micro_batch} rows"
+        yield "kernels", f"see {cut} at once, repacked weights {graph.repack or 'where safe'}"
     yield "", f"flash attention {graph.flash_attention}, CUDA graphs {_on(graph.cuda_graphs)}"
     yield "", f"backend sampling {_on(graph.backend_sampling)}"
 

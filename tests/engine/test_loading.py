@@ -15,6 +15,7 @@ import pytest
 from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig
 from power.backends.llamacpp import BACKEND
+from power.backends.llamacpp.library import native, repacks
 from power.backends.llamacpp.model import LOAD_MMAP, LOAD_READ, safe_load_mode
 from power.diagnostics import PowerError
 
@@ -124,6 +125,17 @@ def test_a_context_beyond_the_memory_is_no_crash(lab: Any) -> None:
 def test_a_prefill_batch_above_the_context_is_cut_to_it(lab: Any) -> None:
     engine = lab.open(prefill_batch=1_000_000)
     assert lab.run(engine, PROMPT).ids == lab.run(lab.open(), PROMPT).ids
+
+
+def test_repacked_weights_are_refused_beside_amx(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = b"CPU : AVX512 = 1 | AMX_INT8 = 1 | REPACK = 1"
+    monkeypatch.setattr(native(), "llama_print_system_info", lambda: system)
+    assert (repacks(asked=None), repacks(asked=False)) == (False, False)
+    with pytest.raises(PowerError) as caught:
+        lab.open(repack=True)
+    assert caught.value.diagnostics[0].code == "P531"
+    monkeypatch.setattr(native(), "llama_print_system_info", lambda: b"CPU : AVX512 = 1")
+    assert (repacks(asked=None), repacks(asked=False), repacks(asked=True)) == (True, False, True)
 
 
 def test_an_engine_error_survives_the_way_out_of_the_worker() -> None:

@@ -282,6 +282,18 @@ def test_a_batch_without_room_beside_the_snapshots_is_refused() -> None:
         Context(None, ContextConfig(512, 8, 8, 1, snapshots=7))  # type: ignore[arg-type]
 
 
+def test_a_micro_batch_of_a_whole_pass_is_enough(hybrid: Any, lab: Any) -> None:
+    expected = lab.run(hybrid(), PROMPT).ids
+    assert lab.run(hybrid(micro_batch=9), PROMPT).ids == expected
+    alone = lab.open("off", target="qwen35", micro_batch=1, draft_max=0)
+    assert lab.run(alone, PROMPT, k=0).error is None
+
+
+def test_a_micro_batch_without_room_beside_the_snapshots_is_refused(hybrid: Any) -> None:
+    with pytest.raises(ValueError, match="too small"):
+        hybrid(micro_batch=8)
+
+
 def test_padding_without_snapshots_is_refused(hybrid: Any) -> None:
     with pytest.raises(PowerError) as caught:
         hybrid(rows=8, snapshots=6)

@@ -97,6 +97,19 @@ def test_padding_content_makes_no_difference(lab: Any) -> None:
     assert all(np.array_equal(padded[i], target.row(i)) for i in range(2))
 
 
+def test_a_row_in_a_micro_batch_has_the_bits_of_a_smaller_pass(lab: Any) -> None:
+    """A pass that is cut up into pieces gives the rows of these pieces, and drops any of them."""
+    cut, whole = fresh(lab.open(micro_batch=4)), fresh(lab.open())
+    cut.evaluate([PROMPT[-1], *WRONG])  # 8 rows, as 4 and 4
+    pieces = [cut.row(i).copy() for i in range(8)]
+    for start in (0, 4):
+        whole.evaluate([PROMPT[-1], *WRONG][start : start + 4])
+        assert all(np.array_equal(pieces[start + i], whole.row(i)) for i in range(4))
+        assert whole.commit(4)
+    assert cut.commit(2)
+    assert cut.position == len(PROMPT) + 1
+
+
 def test_a_session_begins_with_a_clean_memory(lab: Any) -> None:
     engine = lab.open(rows=8)
     first = after(fresh(engine), [50, 77, 78])

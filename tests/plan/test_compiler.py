@@ -110,6 +110,46 @@ def test_a_recurrent_target_without_a_proposer_cannot_pad(
         assert codes(inputs) == ["P413"]
 
 
+@pytest.mark.parametrize(
+    ("k", "s", "micro", "recurrent", "fits"),
+    [
+        (7, 7, 9, True, True),
+        (7, 7, 8, True, False),  # the snapshots need 7 + 2
+        (10, 6, 11, True, True),
+        (10, 6, 10, True, False),  # a pass has 11 rows
+        (7, 7, 1, False, True),
+    ],
+)
+def test_a_micro_batch_holds_a_pass_of_a_recurrent_target(
+    make_inputs: MakeInputs, k: int, s: int, micro: int, *, recurrent: bool, fits: bool
+) -> None:
+    inputs = make_inputs(
+        speculation=lookup(spec_draft_max=k, spec_mtp_recurrent_snapshots=s),
+        graph={"micro_batch": micro},
+        header={"recurrent": recurrent},
+    )
+    if fits:
+        assert compile_plan(inputs).graph.micro_batch == micro
+    else:
+        assert codes(inputs) == ["P426"]
+
+
+def test_kernel_settings_are_locked_as_they_were_asked_for(make_inputs: MakeInputs) -> None:
+    graphs: tuple[dict[str, Any], ...] = (
+        {},
+        {"repack": "auto"},
+        {"repack": "off", "micro_batch": 3},
+        {"repack": "on"},
+    )
+    plans = [compile_plan(make_inputs(graph=graph)) for graph in graphs]
+    assert [(p.graph.repack, p.graph.micro_batch) for p in plans] == [
+        *((None, None), (None, None)),
+        *(("off", 3), ("on", None)),
+    ]
+    assert plans[0].lock == plans[1].lock
+    assert len({plan.lock.plan_sha256 for plan in plans}) == 3
+
+
 def test_a_proposal_wider_than_the_draft_is_refused_not_cut(make_inputs: MakeInputs) -> None:
     inputs = make_inputs(kind="dspark", max_width=6, speculation={"spec_draft_max": 7})
     with pytest.raises(PowerError) as caught:

@@ -51,6 +51,8 @@ def sections(draw: st.DrawFn) -> dict[str, Any]:
             "batch": draw(st.none() | st.integers(k if draw(seldom) else k + 4, k + 8)),
             "context": draw(st.integers(100, 8192)),
             "flash_attention": draw(st.sampled_from(["on", "off"])),
+            "micro_batch": draw(st.none() | st.integers(1, 512)),
+            "repack": draw(st.sampled_from(["auto", "on", "off"])),
         },
         "host": {"require": draw(st.sampled_from([[], ["cuda"]]))},
         "sampling": {

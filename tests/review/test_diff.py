@@ -74,6 +74,8 @@ def test_layout_is_no_change() -> None:
         ("[exactness]\nlevel = 'shape'\n", "exactness.level", Class.OUTPUT),
         ("batch = 12\n", "graph.batch", Class.SHAPE),
         ('flash_attention = "off"\n', "graph.flash_attention", Class.SHAPE),
+        ("micro_batch = 7\n", "graph.micro_batch", Class.SHAPE),
+        ('repack = "off"\n', "graph.repack", Class.SHAPE),
         ("[speculation]\nspec_draft_max = 6\n", "speculation.spec_draft_max", Class.SPEED),
         ("[host]\nthreads = 2\n", "host.threads", Class.SPEED),
         ('[host]\nrequire = ["cuda"]\n', "host.require", Class.TRUST),

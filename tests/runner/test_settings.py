@@ -47,6 +47,15 @@ class TestEngine:
         settings = scheduler_settings(make_plan())
         assert (settings.draft_max, settings.window, settings.snapshots) == (0, 0, 0)
 
+    @pytest.mark.parametrize(("repack", "told"), [(None, None), ("on", True), ("off", False)])
+    def test_kernel_settings_reach_the_engine(
+        self, make_plan: MakePlan, repack: str | None, told: bool | None
+    ) -> None:
+        plan = make_plan()
+        graph = plan.graph.model_copy(update={"repack": repack, "micro_batch": 7})
+        config = engine_config(plan.model_copy(update={"graph": graph}), (3,), (), threads=2)
+        assert (config.repack, config.micro_batch) == (told, 7)
+
     def test_a_pure_cache_trims_any_suffix(self, make_plan: MakePlan) -> None:
         plan = speculating(
             make_plan("prompt-lookup"), spec_draft_max=7, effective_snapshots=5, rollback="trim"

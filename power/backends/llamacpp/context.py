@@ -33,6 +33,7 @@ class ContextConfig:
     """Shape and placement of a context.
 
     cells: token positions it has to hold. batch: most rows of one decode.
+    micro_batch: most rows that the kernels see at once; a larger decode is cut up.
     rows: most rows with logits of one decode. snapshots: rows of the last
     decode that a recurrent state can drop again. kind: `mtp` evaluates the
     model's own draft block instead of the model. other: the context whose
@@ -45,6 +46,7 @@ class ContextConfig:
     batch: int
     rows: int
     threads: int
+    micro_batch: int | None = None
     flash_attention: bool = True
     offload: bool = True
     snapshots: int = 0
@@ -269,8 +271,9 @@ class Context:
 
 def _check(model: Model, config: ContextConfig) -> None:
     """Refuse what the library answers by ending the process."""
-    if config.snapshots and config.batch < config.snapshots + _ROWS_BESIDE_SNAPSHOTS:
-        msg = f"a batch of {config.batch} rows is too small for {config.snapshots} snapshots"
+    rows = min(config.micro_batch or config.batch, config.batch)
+    if config.snapshots and rows < config.snapshots + _ROWS_BESIDE_SNAPSHOTS:
+        msg = f"a batch of {rows} rows is too small for {config.snapshots} snapshots"
         raise ValueError(msg)
     if config.kind == "mtp" and not model.has_mtp:
         raise ValueError("the model was loaded without an MTP block")
@@ -279,7 +282,8 @@ def _check(model: Model, config: ContextConfig) -> None:
 def _params(lib: Any, config: ContextConfig) -> Any:
     params = lib.llama_context_default_params()
     params.n_ctx = config.cells
-    params.n_batch = params.n_ubatch = config.batch
+    params.n_batch = config.batch
+    params.n_ubatch = min(config.micro_batch or config.batch, config.batch)
     params.n_seq_max = 1
     params.n_outputs_max = params.n_outputs_max_per_seq = config.rows
     params.n_threads = params.n_threads_batch = config.threads

@@ -143,6 +143,7 @@ def _load(
         what=what,
         gpu_layers=config.gpu_layers,
         main_gpu=config.main_gpu,
+        repack=config.repack,
         load_mtp=what == "target" and DRAFTERS[config.strategy].native,
         progress=progress,
     )
@@ -185,6 +186,7 @@ def _target_shape(config: EngineConfig, snapshots: int) -> ContextConfig:
         batch=min(max(config.prefill_batch, rows, snapshots + 2), cells),
         rows=rows,
         threads=config.threads or default_threads(),
+        micro_batch=config.micro_batch,
         flash_attention=config.flash_attention,
         offload=config.gpu_layers != 0,
         snapshots=snapshots,

@@ -105,15 +105,26 @@ def native() -> Any:
     return lib
 
 
-def extra_buffers_are_safe() -> bool:
-    """Whether weights may be repacked into the CPU's special layouts.
+def repacks(*, asked: bool | None) -> bool:
+    """Whether weights are repacked into the CPU's special layouts; None asks for "if it is safe".
 
-    Not when the library was built with AMX: GCC (12.2 seen) takes the
+    It is not when the library was built with AMX: GCC (12.2 seen) takes the
     operand of `_tile_loadconfig` for 8 of its 64 bytes, drops the stores to the
     others, and the first `tilezero` is an illegal instruction. The layouts are
-    chosen together, so that leaving AMX out leaves out all of them.
+    chosen together, so that leaving AMX out leaves out all of them
+    (docs/adr/0005-plain-weight-layouts-beside-amx.md).
+    Raises PowerError P531 where it was asked for and is not safe.
     """
-    return b"AMX_INT8 = 1" not in native().llama_print_system_info()
+    safe = b"AMX_INT8 = 1" not in native().llama_print_system_info()
+    if asked and not safe:
+        fail(
+            "P531",
+            "the plan asks for repacked weights, and this engine was built with AMX kernels",
+            expected="an engine built without AMX (`GGML_NATIVE=OFF` and the CPU's other features)",
+            found="AMX_INT8 = 1",
+            hint='set `graph.repack` to "auto" or "off", or build the engine without AMX',
+        )
+    return safe if asked is None else asked
 
 
 # ctypes callbacks live as long as this list; the library keeps bare pointers to them.

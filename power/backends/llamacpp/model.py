@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from power.backends.errors import EngineError
-from power.backends.llamacpp.library import LOG, extra_buffers_are_safe, native
+from power.backends.llamacpp.library import LOG, native, repacks
 
 # llama_load_mode: read into private memory, or map the file.
 LOAD_READ, LOAD_MMAP = 0, 1
@@ -24,9 +24,10 @@ class Model:
     fds: the GGUF's shards in order, as open descriptors; they may be closed
     after the constructor. Every tensor is validated: a NaN, an infinity or a
     broken block refuses the file. progress gets 0.0 to 1.0; an exception it
-    raises stops the loading and comes out of the constructor. load_mtp: load the
-    blocks of the model's own draft (multi-token prediction) too.
-    Raises EngineError, kind `load` or `memory`.
+    raises stops the loading and comes out of the constructor. repack: see
+    `library.repacks`. load_mtp: load the blocks of the model's own draft
+    (multi-token prediction) too.
+    Raises EngineError, kind `load` or `memory`, and PowerError P531.
     """
 
     def __init__(  # noqa: PLR0913 - the loader's own settings
@@ -36,6 +37,7 @@ class Model:
         what: str,
         gpu_layers: int | Literal["all"] = "all",
         main_gpu: int = 0,
+        repack: bool | None = None,
         load_mtp: bool = False,
         load_mode: int | None = None,
         progress: Callable[[float], None] | None = None,
@@ -49,7 +51,7 @@ class Model:
         params.load_mode = safe_load_mode(fds) if load_mode is None else load_mode
         params.load_mtp = load_mtp
         params.check_tensors = True
-        params.use_extra_bufts = extra_buffers_are_safe()
+        params.use_extra_bufts = repacks(asked=repack)
         watcher = _Progress(progress)
         params.progress_callback = lib.llama_progress_callback(watcher)
         LOG.clear()

@@ -14,6 +14,8 @@ from typing import cast
 
 from power.speculation.protocols import Vocabulary
 
+_NOT_ASCII = 0x80
+
 
 class Decoder:
     """The text of one request, with a checkpoint that costs two integers."""
@@ -50,8 +52,9 @@ class Decoder:
         """Add the bytes of `token`; True when they complete a stop sequence."""
         piece = self._piece(token)
         self._text += piece
-        # Most tokens don't hold the last byte of any stop sequence: no search for those.
-        return not self._last_bytes.isdisjoint(piece) and self._completes(len(piece))
+        if not self._stops or self._last_bytes.isdisjoint(piece):
+            return False  # nearly every token: it holds the last byte of no stop sequence
+        return self._completes(len(piece))
 
     def take(self, *, final: bool) -> bytes:
         """The bytes that can be let out and were not yet; all of them together are `text`.
@@ -67,9 +70,10 @@ class Decoder:
             end = len(text) if final or not self._stops else len(text) - self._held()
         if start == end:
             return b""
-        _, whole = codecs.utf_8_decode(text[start:end], "replace", final)
-        self._released = start + whole
-        return bytes(text[start : start + whole])
+        if text[end - 1] >= _NOT_ASCII and not final:  # the end of a character, or a part of one
+            end = start + codecs.utf_8_decode(text[start:end], "replace")[1]
+        self._released = end
+        return bytes(text[start:end])
 
     def checkpoint(self) -> object:
         """The state between two rounds."""

@@ -111,9 +111,10 @@ class _Request:
         self._prompt = prompt
         self._target = target
         self._proposer = proposer
-        self._sampler = sampler
+        self._sample_row = sampler.sample
         self._is_end = is_end
         self._decoder = decoder
+        self._push = decoder.push
         self._controller = controller
         self._settings = settings
         self._max_tokens = max_tokens
@@ -231,8 +232,7 @@ class _Request:
         A row behind the first mismatch, the end of generation or a completed
         stop sequence is never sampled, so the sampler advances once a token.
         """
-        enter, sample = self._enter, self._sampler.sample
-        is_end, push = self._is_end, self._decoder.push
+        enter, sample, is_end, push = self._enter, self._sample_row, self._is_end, self._push
         drafted = len(proposal)
         emitted: list[int] = []
         accepted = 0

@@ -23,7 +23,7 @@ class Transaction:
         self, target: Target, proposer: Proposer, sampler: Sampler, decoder: Decoder
     ) -> None:
         self._members: tuple[_Stateful, ...] = (target, proposer, sampler, decoder)
-        self._saved: list[object] | None = None
+        self._saved: tuple[object, ...] | None = None
 
     @property
     def target_checkpoint(self) -> object:
@@ -34,7 +34,13 @@ class Transaction:
 
     def open(self) -> None:
         """Checkpoint every member. One that fails leaves the transaction closed."""
-        self._saved = [member.checkpoint() for member in self._members]
+        target, proposer, sampler, decoder = self._members
+        self._saved = (
+            target.checkpoint(),
+            proposer.checkpoint(),
+            sampler.checkpoint(),
+            decoder.checkpoint(),
+        )
 
     def close(self) -> None:
         """The round stands: its checkpoints are no longer needed."""

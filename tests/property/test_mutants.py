@@ -155,7 +155,7 @@ MUTANTS = (
         "len(text) - self._held()",
         "len(text)",
     ),
-    Mutant("half a character is shown", DECODER, '"replace", final)', '"replace", True)'),
+    Mutant("half a character is shown", DECODER, ">= _NOT_ASCII and not final", "< 0"),
     Mutant(
         "the last match is cut, not the first",
         DECODER,

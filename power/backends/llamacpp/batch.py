@@ -1,4 +1,8 @@
-"""One reusable `llama_batch` over numpy arrays: rows of sequence 0 at following positions."""
+"""One reusable `llama_batch`: rows of sequence 0 at following positions, written in place.
+
+Between two passes nothing of Python's is left in the caches, so what a pass of a
+few rows costs here is the number of things it touches: numpy would be most of it.
+"""
 
 from __future__ import annotations
 
@@ -27,24 +31,18 @@ class Batch:
         self.capacity = capacity
         self.width = width
         self._axes = axes
-        self._token = np.zeros(capacity, np.int32)
+        self._token = (lib.llama_token * capacity)()
         self._embedding = np.zeros((capacity if width else 0, width), np.float32)
-        self._position = np.zeros(capacity * axes, np.int32)
-        self._output = np.zeros(capacity, np.int8)
-        self._sequences = np.ones(capacity, np.int32)  # every row belongs to one sequence
-        self._sequence = np.zeros(1, np.int32)  # and that is sequence 0
-        self._sequence_of = np.full(capacity, self._sequence.ctypes.data, np.uintp)
-        self._offsets = np.arange(capacity, dtype=np.int32)
-        self._token_pointer = self._token.ctypes.data_as(ctypes.POINTER(lib.llama_token))
-        self._embedding_pointer = self._embedding.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-        raw = lib.llama_batch()
-        raw.pos = self._position.ctypes.data_as(ctypes.POINTER(lib.llama_pos))
-        raw.n_seq_id = self._sequences.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
-        raw.seq_id = self._sequence_of.ctypes.data_as(
-            ctypes.POINTER(ctypes.POINTER(lib.llama_seq_id))
-        )
-        raw.logits = self._output.ctypes.data_as(ctypes.POINTER(ctypes.c_int8))
-        self._raw = raw
+        self._position = (lib.llama_pos * (capacity * axes))()
+        self._output = (ctypes.c_int8 * capacity)()
+        self._flagged = (0, 0)  # rows, and how many of the last give logits, of `_output`
+        raw = self._raw = lib.llama_batch()
+        raw.token, raw.pos, raw.logits = self._token, self._position, self._output
+        raw.n_seq_id = (ctypes.c_int32 * capacity)(*[1] * capacity)  # every row is of one sequence
+        sequence = ctypes.pointer(lib.llama_seq_id(0))  # and that is sequence 0
+        raw.seq_id = (type(sequence) * capacity)(*[sequence] * capacity)
+        if width:
+            raw.embd = self._embedding.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
 
     def fill(
         self,
@@ -56,32 +54,38 @@ class Batch:
         """The batch holding these rows from `position` on: tokens, embeddings, or both.
 
         outputs: how many of the last rows give logits (0: none). embeddings:
-        float32 [rows, width]; the library reads a row without asking how wide
-        it is, and aborts on a batch above its own capacity.
+        float32 [rows, width], for a batch that has a width; the library reads a
+        row without asking how wide it is, and aborts on a batch above its own
+        capacity.
         """
-        if tokens is None and embeddings is None:
-            raise ValueError("a batch of neither tokens nor embeddings")
-        count = len(tokens) if tokens is not None else len(embeddings)  # type: ignore[arg-type]
+        count = len(tokens if embeddings is None else embeddings)  # type: ignore[arg-type]
         if not 0 < count <= self.capacity:
             msg = f"a batch of {count} rows, room for {self.capacity}"
             raise ValueError(msg)
-        self._raw.token = self._raw.embd = None
-        if tokens is not None:
-            self._token[:count] = tokens
-            self._raw.token = self._token_pointer
-        if embeddings is not None:
-            if embeddings.shape != (count, self.width) or not self.width:
-                msg = f"embeddings of {embeddings.shape}, expected {(count, self.width)}"
-                raise ValueError(msg)
-            self._embedding[:count] = embeddings
-            self._raw.embd = self._embedding_pointer
-        np.add(self._offsets[:count], position, out=self._position[:count])
-        if tokens is None and self._axes > 1:  # one coordinate of all rows after the other
-            self._position[count : count * self._axes] = 0
-            for axis in range(1, self._axes - 1):
-                at = axis * count
-                self._position[at : at + count] = self._position[:count]
-        self._output[: count - outputs] = 0
-        self._output[count - outputs : count] = 1
-        self._raw.n_tokens = count
+        token, positions = self._token, self._position
+        for row in range(count):
+            positions[row] = position + row
+            if tokens is not None:
+                token[row] = tokens[row]
+        if self.width or embeddings is not None:
+            self._embed(tokens, embeddings, count)
+        if self._flagged != (count, outputs):
+            flags: list[Any] = [0] * (count - outputs) + [1] * outputs
+            self._output[:count] = flags
+            self._flagged = (count, outputs)
+            self._raw.n_tokens = count
         return self._raw
+
+    def _embed(self, tokens: Sequence[int] | None, embeddings: Rows | None, count: int) -> None:
+        """The part of `fill` that embeddings need."""
+        if embeddings is None or embeddings.shape != (count, self.width):
+            found = None if embeddings is None else embeddings.shape
+            msg = f"embeddings of {found}, expected {(count, self.width)}"
+            raise ValueError(msg)
+        self._embedding[:count] = embeddings
+        self._raw.token = None if tokens is None else self._token
+        if tokens is None:
+            for axis in range(1, self._axes):  # one coordinate of all rows after the other
+                last = axis == self._axes - 1
+                values = [0] * count if last else self._position[:count]
+                self._position[axis * count : (axis + 1) * count] = values

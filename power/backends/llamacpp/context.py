@@ -15,7 +15,7 @@ import psutil
 from power.backends.errors import EngineError
 from power.backends.llamacpp.batch import Batch, Rows
 from power.backends.llamacpp.extensions import extension
-from power.backends.llamacpp.library import LOG, native
+from power.backends.llamacpp.library import LOG, address, native
 from power.backends.llamacpp.model import Model
 
 Row = Rows
@@ -76,12 +76,15 @@ class Context:
         if not self._handle:
             raise _context_error(config)
         self._memory = lib.llama_get_memory(self._handle)
-        self._batches = {
-            width: Batch(config.batch, width, model.position_axes) for width in (0, *config.widths)
+        self._tokens = Batch(config.batch)
+        self._embeddings = {
+            width: Batch(config.batch, width, model.position_axes) for width in config.widths
         }
-        self._rows_max = config.rows
-        self._vocabulary_size = model.vocabulary_size
-        self._view: Row = np.empty((0, model.vocabulary_size), np.float32)
+        self._llama_decode = lib.llama_decode
+        self._llama_get_logits = address("llama_get_logits")
+        self._llama_pos_max = lib.llama_memory_seq_pos_max
+        self._shape = (config.rows, model.vocabulary_size)
+        self._views: list[Row] = [np.empty((0, model.vocabulary_size), np.float32)]
         self._view_address = 0
         self.recurrent = model.recurrent and config.kind == "target"
         self._mixed = config.kind == "mtp"
@@ -116,23 +119,29 @@ class Context:
         written. Raises EngineError `decode` when the library reports anything
         but success.
         """
-        if outputs > self._rows_max:
-            msg = f"{outputs} rows of logits, room for {self._rows_max}"
+        if outputs > self._shape[0]:
+            msg = f"{outputs} rows of logits, room for {self._shape[0]}"
             raise ValueError(msg)
-        lib = native()
-        raw = self._fill(tokens, position, outputs, embeddings)
+        if embeddings is None and not self._mixed:
+            raw = self._tokens.fill(tokens, position, outputs)
+        else:
+            raw = self._fill(tokens, position, outputs, embeddings)
         self._evaluated = self._droppable = 0
-        code = lib.llama_decode(self._handle, raw)
+        code = self._llama_decode(self._handle, raw)
         if code != 0:
             raise _decode_error(code, raw.n_tokens, position)
-        self._evaluated = raw.n_tokens
-        # The snapshots are of this decode alone: asked for more, the library says yes and
-        # leaves a wrong state behind.
-        self._droppable = min(self.snapshots, self._evaluated - 1)
+        self._evaluated = len(tokens) if tokens is not None else raw.n_tokens
+        if self.snapshots:
+            # They are of this decode alone: asked for more, the library says yes and
+            # leaves a wrong state behind.
+            self._droppable = min(self.snapshots, self._evaluated - 1)
         if not outputs:
-            lib.llama_synchronize(self._handle)
-            return self._view[:0]
-        return self._logits(lib)[:outputs]
+            native().llama_synchronize(self._handle)
+            return self._views[0]
+        found = self._llama_get_logits(self._handle)  # waits for the device
+        if found != self._view_address:
+            self._look_at(found)
+        return self._views[outputs]
 
     def encode(self, embeddings: Rows) -> None:
         """Run the encoder on rows of embeddings, float32 [rows, width]; `nextn` has its output.
@@ -184,26 +193,24 @@ class Context:
     def _fill(
         self, tokens: Sequence[int] | None, position: int, outputs: int, embeddings: Rows | None
     ) -> Any:
-        width = 0 if embeddings is None else embeddings.shape[-1]
-        if self._mixed and (tokens is None or embeddings is None):
+        if embeddings is None or (self._mixed and tokens is None):
             # The library takes tokens alone, and reads whatever states it saw last.
             raise ValueError("rows of this context are tokens and embeddings, both")
-        if width not in self._batches:
-            msg = f"rows of {width} floats, this context takes {sorted(self._batches)}"
+        width = embeddings.shape[-1]
+        if width not in self._embeddings:
+            msg = f"rows of {width} floats, this context takes {sorted(self._embeddings)}"
             raise ValueError(msg)
-        return self._batches[width].fill(tokens, position, outputs, embeddings)
+        return self._embeddings[width].fill(tokens, position, outputs, embeddings)
 
-    def _logits(self, lib: Any) -> Row:
-        """All rows of the library's buffer, which it may move between decodes."""
-        pointer = lib.llama_get_logits(self._handle)  # waits for the device
-        address = ctypes.cast(pointer, ctypes.c_void_p).value
-        if not address:
+    def _look_at(self, found: int | None) -> None:
+        """Make views of the library's buffer of logits, which it may move between decodes."""
+        if not found:
             raise EngineError("decode", "the engine gave no logits", LOG.problems())
-        if address != self._view_address:
-            shape = (self._rows_max, self._vocabulary_size)
-            self._view = np.ctypeslib.as_array(pointer, shape=shape)
-            self._view_address = address
-        return self._view
+        rows = self._shape[0]
+        pointer = ctypes.cast(found, ctypes.POINTER(ctypes.c_float))
+        view = np.ctypeslib.as_array(pointer, self._shape)
+        self._views = [view[:count] for count in range(rows + 1)]
+        self._view_address = found
 
     def trim(self, cells: int) -> bool:
         """Forget every position from `cells` on; whether the library says that it did.
@@ -242,7 +249,7 @@ class Context:
 
     def filled(self) -> int:
         """Positions in memory, counted by the library."""
-        return int(native().llama_memory_seq_pos_max(self._memory, _SEQUENCE)) + 1
+        return int(self._llama_pos_max(self._memory, _SEQUENCE)) + 1
 
     def trimmed_to(self, cells: int) -> bool:
         """Whether the memory holds exactly `cells` positions, after a trim where it held more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections import deque
 from functools import cache
@@ -103,6 +104,16 @@ def native() -> Any:
         )
     lib.llama_backend_init()
     return lib
+
+
+def address(name: str) -> Any:
+    """The library's function `name` of one handle, its pointer as a plain number or None.
+
+    The package's own declaration makes an object of every pointer.
+    """
+    function = native()._lib[name]  # noqa: SLF001 - its one handle; a function of our own
+    function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
+    return function
 
 
 def repacks(*, asked: bool | None) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,25 +10,12 @@ from power.backends.errors import EngineError
 from power.backends.llamacpp.context import Context, Row, State
 from power.backends.llamacpp.drafting import RowObserver
 
+Piece = tuple[tuple[int, ...], int, int]
+"""Committed tokens that one decode evaluated, its rows, and how many of them gave logits.
 
-@dataclass(frozen=True, slots=True)
-class TargetCheckpoint:
-    """Number of committed tokens. The cells below it are never written again."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Committed tokens that one decode evaluated, and the rows it had.
-
-    The bits of a row depend on how many rows its decode had. Evaluated again
-    at the same count, the memory holds the same bits.
-    """
-
-    tokens: tuple[int, ...]
-    rows: int
-    outputs: int
+The bits of a row depend on how many rows its decode had. Evaluated again at the
+same count, the memory holds the same bits.
+"""
 
 
 class LlamaTarget:
@@ -93,11 +79,15 @@ class LlamaTarget:
         size = self._context.batch_size
         for start in range(0, len(tokens), size):
             chunk = tuple(tokens[start : start + size])
-            self._commit(self._decode(chunk, len(chunk), outputs=0))
+            self._decode(chunk, len(chunk), 0)
+            self._commit((chunk, len(chunk), 0))
 
-    def checkpoint(self) -> TargetCheckpoint:
-        """The committed state; costs nothing, a copy is made by the pass that may need it."""
-        return TargetCheckpoint(self.position)
+    def checkpoint(self) -> int:
+        """The number of committed tokens: the cells below it are never written again.
+
+        It costs nothing; a copy is made by the pass that may need it.
+        """
+        return self._position
 
     def evaluate(self, tokens: Sequence[int]) -> None:
         """One pass at `position`; nothing is committed yet."""
@@ -108,7 +98,7 @@ class LlamaTarget:
             raise ValueError(msg)
         if self._context.recurrent and rows - 1 > self._context.snapshots:
             self._saved = (self.position, self._context.save())
-        self._decode(tuple(tokens), rows, outputs=rows)
+        self._decode(tokens, rows, rows)
         self._pass, self._pass_rows = tuple(tokens), rows
 
     def commit(self, keep: int) -> bool:
@@ -116,9 +106,11 @@ class LlamaTarget:
         if not 1 <= keep <= len(self._pass):
             msg = f"keep {keep} rows of a pass of {len(self._pass)}"
             raise ValueError(msg)
-        if not self._context.trimmed_to(self.position + keep):
+        end = self._position + keep
+        if not self._context.trimmed_to(end):
             return False
-        self._commit(Piece(self._pass[:keep], self._pass_rows, self._pass_rows))
+        self._history.append((self._pass[:keep], self._pass_rows, self._pass_rows))
+        self._position = end
         self._pass = ()
         return True
 
@@ -133,13 +125,13 @@ class LlamaTarget:
 
     def restore(self, checkpoint: object) -> None:
         """Return to `checkpoint`: by a trim, by the saved state, or by evaluating again."""
-        if not isinstance(checkpoint, TargetCheckpoint) or checkpoint.position > self.position:
+        if not isinstance(checkpoint, int) or checkpoint > self._position:
             msg = f"no checkpoint of this target: {checkpoint!r}"
             raise ValueError(msg)
         self._pass = ()
-        end = checkpoint.position
-        while self.position > end:
-            self._position -= len(self._history.pop().tokens)
+        end = checkpoint
+        while self._position > end:
+            self._position -= len(self._history.pop()[0])
         if self._saved is not None and self._saved[0] > end:
             self._saved = None  # of tokens that are gone
         # A failed evaluation may have written to a recurrent state, at no position that shows it.
@@ -148,18 +140,17 @@ class LlamaTarget:
             self._rebuild()
         self._intact = True
 
-    def _decode(self, tokens: tuple[int, ...], rows: int, *, outputs: int) -> Piece:
-        padded = tokens + tokens[-1:] * (rows - len(tokens))
+    def _decode(self, tokens: Sequence[int], rows: int, outputs: int) -> None:
+        padded = tokens if len(tokens) == rows else _padded(tokens, rows)
         self._intact = False
-        self._logits = self._context.decode(padded, self.position, outputs=outputs)
+        self._logits = self._context.decode(padded, self._position, outputs)
         self._intact = True
         if self._observer is not None:
-            self._observer.observe(tokens, self.position)
-        return Piece(tokens, rows, outputs)
+            self._observer.observe(tokens, self._position)
 
     def _commit(self, piece: Piece) -> None:
         self._history.append(piece)
-        self._position += len(piece.tokens)
+        self._position += len(piece[0])
 
     def _loaded(self, end: int) -> bool:
         """Whether the memory holds `end` cells by going back to a state saved there."""
@@ -171,9 +162,14 @@ class LlamaTarget:
         pieces, self._history, self._position = self._history, [], 0
         self._context.clear()
         for piece in pieces:
-            self._decode(piece.tokens, piece.rows, outputs=piece.outputs)
-            if not self._context.trimmed_to(self.position + len(piece.tokens)):
+            tokens, rows, outputs = piece
+            self._decode(tokens, rows, outputs)
+            if not self._context.trimmed_to(self._position + len(tokens)):
                 raise EngineError(
-                    "decode", f"the engine lost the {len(piece.tokens)} tokens it evaluated again"
+                    "decode", f"the engine lost the {len(tokens)} tokens it evaluated again"
                 )
             self._commit(piece)
+
+
+def _padded(tokens: Sequence[int], rows: int) -> Sequence[int]:
+    return (*tokens, *[tokens[-1]] * (rows - len(tokens)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 from power.backends.errors import EngineError
@@ -21,9 +22,8 @@ class LlamaVocabulary:
         self._vocab: Any = model.vocab
         self._size = model.vocabulary_size
         self._pieces: dict[int, bytes] = {}
-        self._ends = frozenset(
-            token for token in range(self._size) if lib.llama_vocab_is_eog(self._vocab, token)
-        )
+        ends = [t for t in range(self._size) if lib.llama_vocab_is_eog(self._vocab, t)]
+        self.is_end: Callable[[int], bool] = frozenset(ends).__contains__
         self._bos: int = lib.llama_vocab_bos(self._vocab)
         self._eos: int = lib.llama_vocab_eos(self._vocab)
         self._adds_eos: bool = lib.llama_vocab_get_add_eos(self._vocab)
@@ -34,10 +34,6 @@ class LlamaVocabulary:
         if known is None:
             known = self._pieces[token] = self._read_piece(token, special=False)
         return known
-
-    def is_end(self, token: int) -> bool:
-        """Whether `token` is in the end-of-generation set."""
-        return token in self._ends
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         """See `power.backends.interface.Engine.tokenize`.

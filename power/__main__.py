@@ -1,6 +1,9 @@
 """`python -m power`: the command line."""
 
-from power.cli import main
-
 if __name__ == "__main__":
-    main()
+    try:
+        from power.cli import main
+
+        main()
+    except KeyboardInterrupt:  # before `main` could see to it
+        raise SystemExit(130) from None

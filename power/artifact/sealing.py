@@ -12,9 +12,9 @@ import fcntl
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
+from power.artifact.available import available_memory
 from power.artifact.hashing import Meter, Progress, digest_of, each_file
 from power.artifact.opened import OpenFile
 from power.diagnostics import fail
@@ -105,38 +105,6 @@ def _check_memory(needed: int) -> None:
     free = available_memory()
     if free is not None and needed > free:
         _no_memory(needed, free)
-
-
-def available_memory() -> int | None:
-    """Bytes this process may still take: the host's and its control group's; None if unknown."""
-    limits = [_host_available(), _group_available()]
-    known = [limit for limit in limits if limit is not None]
-    return min(known) if known else None
-
-
-def _host_available() -> int | None:
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def _group_available(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    try:
-        limit = (root / "memory.max").read_text("ascii").strip()
-        if limit == "max":
-            return None
-        used = int((root / "memory.current").read_text("ascii"))
-        # File cache counts as used but is given back under pressure.
-        for line in (root / "memory.stat").read_text("ascii").splitlines():
-            if line.startswith(("inactive_file ", "active_file ")):
-                used -= int(line.split()[1])
-        return max(0, int(limit) - used)
-    except (OSError, ValueError):
-        return None
 
 
 def _no_memory(needed: int, free: int | None) -> NoReturn:

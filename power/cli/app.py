@@ -6,6 +6,7 @@ import itertools
 import sys
 from difflib import get_close_matches
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
@@ -18,7 +19,7 @@ from power.cli.console import (
     write_json,
     write_stderr,
 )
-from power.cli.signals import end_like_interrupts
+from power.cli.signals import end_like_interrupts, hold_interrupts, is_interrupt
 from power.diagnostics import Diagnostic, ExitCode, PowerError, as_text
 
 # verb -> (module, one line for `power --help`)
@@ -84,8 +85,11 @@ def run() -> None:
     try:
         _parse_and_run()
     except (click.Abort, KeyboardInterrupt):
-        write_stderr("interrupted")
-        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
+        _leave_interrupted()
+    except RuntimeError as error:
+        if not is_interrupt(error):
+            raise
+        _leave_interrupted()
     except BrokenPipeError:
         drop_stdout()
         raise SystemExit(int(ExitCode.INTERRUPTED)) from None
@@ -97,6 +101,14 @@ def run() -> None:
         drop_stdout()
         write_stderr(as_text([unwritable(error)], color=wants_color()))
         raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
+    finally:
+        hold_interrupts()
+
+
+def _leave_interrupted() -> NoReturn:
+    hold_interrupts()
+    write_stderr("interrupted")
+    raise SystemExit(int(ExitCode.INTERRUPTED)) from None
 
 
 def _parse_and_run() -> None:
@@ -123,7 +135,8 @@ def _usage(error: click.ClickException) -> None:
     )
     arguments = sys.argv[1:]
     if "--format=json" in arguments or ("--format", "json") in itertools.pairwise(arguments):
-        verb = next((a for a in arguments if a in VERBS), "power")
+        # "power key new" is the verb `key-new`; without a verb it is the usage itself.
+        verb = "-".join(where.split()[1:]) or "usage"
         write_json(verb, ExitCode.CANNOT_JUDGE, {}, [diagnostic])
     else:
         write_stderr(as_text([diagnostic], color=wants_color()))

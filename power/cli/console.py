@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from power.cli.signals import is_interrupt
 from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_json, as_text, escape
 
 Report = Callable[[int, int], None]  # done, total
@@ -42,16 +43,22 @@ def wants_color(stream: TextIO | None = None) -> bool:
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+_mid_line = False  # what was written to standard output last did not end its line
+
+
 def write_stdout(data: bytes) -> None:
     """Write all of `data` to standard output at once, whatever the locale's encoding.
 
     Raises BrokenPipeError when its reader is gone, PowerError P708 when it cannot
     be written for another reason (a full disk).
     """
+    global _mid_line  # noqa: PLW0603 - there is one standard output
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
+        if data:
+            _mid_line = not data.endswith(b"\n")
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -69,12 +76,27 @@ def unwritable(error: OSError) -> Diagnostic:
 
 
 def write_stderr(text: str) -> None:
-    """Write `text` and a newline to standard error; a closed stderr is not an error."""
+    """Write `text` and a newline to standard error; a closed stderr is not an error.
+
+    It begins a line of its own where both streams go to one place (a terminal, `2>&1`).
+    """
+    global _mid_line  # noqa: PLW0603 - there is one standard output
     try:
-        sys.stderr.buffer.write((text + "\n").encode("utf-8", "backslashreplace"))
+        begin = "\n" if _mid_line and _one_place() else ""
+        sys.stderr.buffer.write((begin + text + "\n").encode("utf-8", "backslashreplace"))
         sys.stderr.buffer.flush()
+        if begin:
+            _mid_line = False
     except (OSError, ValueError):
         return
+
+
+def _one_place() -> bool:
+    """Whether standard output and standard error are one terminal, file or pipe."""
+    try:
+        return os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
 
 
 class Verb:
@@ -142,7 +164,7 @@ class Verb:
         if isinstance(error, PowerError):
             self._diagnostics += error.diagnostics
             self.exit_code = error.exit_code
-        elif isinstance(error, KeyboardInterrupt):
+        elif is_interrupt(error):
             self.exit_code = ExitCode.INTERRUPTED
             self.say("interrupted")
         elif isinstance(error, BrokenPipeError):

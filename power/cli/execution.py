@@ -12,6 +12,7 @@ from power.backends.registry import backend
 from power.cli.console import Report, Verb, write_stdout
 from power.cli.signals import on_interrupt
 from power.diagnostics import escape, fail
+from power.manifest.files import UnreadableError, read_regular
 from power.plan.exactness import require_level
 from power.plan.host import check_engine, check_host, read_host
 from power.plan.lock import dumps, load
@@ -80,22 +81,11 @@ def stdout_bytes() -> Callable[[bytes], None]:
 def read_input(path: Path) -> bytes:
     """The bytes of a file that a verifier holds; P706 when it cannot be read."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_INPUT_BYTES + 1)
-    except OSError as error:
+        return read_regular(path, MAX_INPUT_BYTES)
+    except UnreadableError as error:
         fail(
             "P706",
-            f"the file cannot be read: {error.strerror}",
+            f"the file cannot be read: {error}",
             place=str(path),
-            hint="check the path and its permissions",
-        )
-    if len(data) > MAX_INPUT_BYTES:
-        fail(
-            "P706",
-            "the file is too large",
-            place=str(path),
-            expected=f"at most {MAX_INPUT_BYTES} bytes",
-            found="more",
             hint="name the plan or the text of that run",
         )
-    return data

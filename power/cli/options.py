@@ -11,7 +11,8 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-FILE = click.Path(path_type=Path)
+# Who reads a file says what is wrong with it: click's own checks would be usage errors.
+FILE = click.Path(path_type=Path, readable=False)
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
@@ -42,7 +43,7 @@ def artifacts_option(command: F) -> F:
     """`--artifacts DIR`, repeatable."""
     return click.option(
         "--artifacts",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=FILE,
         multiple=True,
         metavar="DIR",
         help="Where to look for artifacts after the file's own folder; may be given more "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,16 +55,7 @@ def read_prompt(options: PromptOptions) -> str:
         # Bytes of an argument that are not UTF-8 reach Python as lone surrogates.
         return _decoded(options.prompt.encode("utf-8", "surrogateescape"), "--prompt")
     if options.prompt_file is not None:
-        try:
-            with options.prompt_file.open("rb") as file:
-                return _decoded(file.read(MAX_PROMPT_BYTES + 1), str(options.prompt_file))
-        except OSError as error:
-            fail(
-                "P706",
-                f"the prompt file cannot be read: {error.strerror}",
-                place=str(options.prompt_file),
-                hint="check the path and its permissions",
-            )
+        return _decoded(_read(options.prompt_file), str(options.prompt_file))
     if sys.stdin is None or sys.stdin.isatty():
         fail(
             "P704",
@@ -70,6 +63,41 @@ def read_prompt(options: PromptOptions) -> str:
             hint="give `--prompt TEXT`, `--prompt-file FILE` or pipe it in",
         )
     return _decoded(sys.stdin.buffer.read(MAX_PROMPT_BYTES + 1), "standard input")
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a prompt file. A pipe will do (`<(command)`), if somebody writes to it."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        with os.fdopen(fd, "rb") as file:
+            start = b""
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                start = _first_of_pipe(fd, path)
+            return start + file.read(MAX_PROMPT_BYTES + 1)
+    except OSError as error:
+        fail(
+            "P706",
+            f"the prompt file cannot be read: {error.strerror}",
+            place=str(path),
+            hint="check the path and its permissions",
+        )
+
+
+def _first_of_pipe(fd: int, path: Path) -> bytes:
+    """Up to one byte of a pipe, whose later reads then wait; P706 when nobody writes to it."""
+    try:
+        start = os.read(fd, 1)
+    except BlockingIOError:  # there is a writer, who is not ready yet
+        start = None
+    if start == b"":
+        fail(
+            "P706",
+            "the prompt file cannot be read: it is a pipe that nobody writes to",
+            place=str(path),
+            hint="start its writer first, or pipe the prompt in without `--prompt-file`",
+        )
+    os.set_blocking(fd, True)
+    return start or b""
 
 
 def _decoded(data: bytes, place: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from power.cli import leave
+
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -15,9 +17,15 @@ def end_like_interrupts() -> None:
 
     One that the caller ignores (nohup) stays ignored.
     """
-    for number in _ENDS[1:]:
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in _ENDS:
+        if signal.getsignal(number) in {signal.SIG_DFL, leave}:
             signal.signal(number, signal.default_int_handler)
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether `error` is an interruption; inside a class body Python 3.11 wraps it."""
+    wrapped = isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt)
+    return wrapped or isinstance(error, KeyboardInterrupt)
 
 
 @contextmanager
@@ -43,7 +51,8 @@ def on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
 
 def hold_interrupts() -> None:
     """Let nothing interrupt from here to the end of the process, which is near."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager

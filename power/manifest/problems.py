@@ -56,7 +56,7 @@ def diagnose(
     """
     findings: dict[tuple[str | int, ...], ErrorDetails] = {}
     for detail in error.errors(include_url=False):
-        keys = tuple(_real_keys(detail["loc"], values, missing=detail["type"] == "missing"))
+        keys = tuple(real_keys(detail["loc"], values, missing=detail["type"] == "missing"))
         findings.setdefault(keys, detail)
     if _is_newer(values.get("schema")):  # what else such a file says is not ours to judge
         return (_schema(values["schema"], source),)
@@ -72,7 +72,7 @@ def diagnose(
     return tuple(found)
 
 
-def _real_keys(loc: Sequence[str | int], values: Any, *, missing: bool) -> Iterator[str | int]:
+def real_keys(loc: Sequence[str | int], values: Any, *, missing: bool) -> Iterator[str | int]:
     """`loc` without pydantic's own marks (union branches, `[key]`)."""
     for index, part in enumerate(loc):
         try:

@@ -7,13 +7,12 @@ mark as an invalid first key).
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from pathlib import Path
 from typing import NoReturn
 
 from power.diagnostics import Span, fail
+from power.manifest.files import UnreadableError, nearby, read_regular
 
 SIZE_LIMIT = 1024 * 1024
 _EMPTY = {
@@ -33,44 +32,47 @@ def read_bytes(path: Path, what: str) -> bytes:
     unreadable), P102 (not a regular file), P103 (too large).
     """
     try:
-        # O_NONBLOCK: opening a FIFO must fail below, not wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except FileNotFoundError:
-        fail("P101", f"there is no {what} here", place=str(path), hint=_nearby(path))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        fail(
-            "P101",
-            f"the {what} cannot be opened",
-            place=str(path),
-            found=reason.lower(),
-            hint="check the path and its permissions",
-        )
-    try:
-        mode = os.fstat(fd).st_mode
-        if not stat.S_ISREG(mode):
+        return read_regular(path, SIZE_LIMIT)
+    except UnreadableError as error:
+        _refuse_file(path, what, error)
+
+
+def _refuse_file(path: Path, what: str, error: UnreadableError) -> NoReturn:
+    match error.why:
+        case "absent":
+            fail(
+                "P101",
+                f"there is no {what} here",
+                place=str(path),
+                hint=nearby(path) or "check the path",
+            )
+        case "refused":
+            fail(
+                "P101",
+                f"the {what} cannot be read: {error}",
+                place=str(path),
+                hint="check the path and its permissions",
+            )
+        case "irregular":
             fail(
                 "P102",
-                f"the {what} is not a regular file",
+                f"the {what} is not a regular file: {error}",
                 place=str(path),
-                expected="a file",
-                found=_kind(mode),
                 hint=f"name the {what} itself",
             )
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            data = file.read(SIZE_LIMIT + 1)
-    finally:
-        os.close(fd)
-    if len(data) > SIZE_LIMIT:
-        fail(
-            "P103",
-            f"the {what} is too large",
-            place=str(path),
-            expected="at most 1 MiB",
-            found="more",
-            hint=f"check that this file is the {what} and not an artifact",
-        )
-    return data
+        case "large":
+            _refuse_size(str(path), what)
+
+
+def _refuse_size(name: str, what: str) -> NoReturn:
+    fail(
+        "P103",
+        f"the {what} is too large",
+        place=name,
+        expected="at most 1 MiB",
+        found="more",
+        hint=f"check that this is the {what} and not an artifact",
+    )
 
 
 def decode(data: bytes, name: str, what: str) -> str:
@@ -80,14 +82,7 @@ def decode(data: bytes, name: str, what: str) -> str:
     return), P108 (nothing in it). CRLF is legal TOML and stays.
     """
     if len(data) > SIZE_LIMIT:
-        fail(
-            "P103",
-            f"the {what} is too large",
-            place=name,
-            expected="at most 1 MiB",
-            found="more",
-            hint=f"check that this is the {what} and not an artifact",
-        )
+        _refuse_size(name, what)
     if data.startswith(b"GGUF"):
         fail(
             "P104",
@@ -160,23 +155,3 @@ def _refuse_encoding(data: bytes, error: UnicodeDecodeError, name: str, what: st
         found="UTF-16" if utf16 else f"byte 0x{data[error.start]:02x}",
         hint="save the file as UTF-8",
     )
-
-
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a folder"
-    if stat.S_ISFIFO(mode):
-        return "a pipe"
-    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "something else"
-
-
-def _nearby(path: Path) -> str:
-    """A hint that names a file with a similar name, when the folder has one."""
-    import difflib  # noqa: PLC0415 - only when something went wrong
-
-    try:
-        names = sorted(entry.name for entry in path.parent.iterdir())
-    except OSError:
-        return f"there is no folder `{path.parent}` either"
-    close = difflib.get_close_matches(path.name, names, n=1)
-    return f"did you mean `{path.parent / close[0]}`?" if close else "check the path"

@@ -15,6 +15,7 @@ from power.plan.places import first_line_difference, key_span
 _MOST_KEYS = 12
 _EDITED = {"P432", "P434", "P435", "P436"}
 _AGAIN = "run `power compile`, and `power diff` to review what changed"
+_OTHER = "name the plan of this manifest with `-o`; if the manifest was renamed, compile it anew"
 
 
 def check_lock(path: Path, compiled: Compiled) -> None:
@@ -62,7 +63,7 @@ def _stale(
             place=None if spans else str(path),
             expected=_shown(after.get(key)),
             found=_shown(before.get(key)),
-            hint=_AGAIN,
+            hint=_OTHER if key == ("manifest", "name") else _AGAIN,
         )
     if len(changed) > _MOST_KEYS:
         yield Diagnostic(

@@ -11,6 +11,7 @@ from power.artifact.hashing import hash_files
 from power.artifact.header import Header
 from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.effective import load_effective
+from power.manifest.files import UnreadableError, read_regular
 from power.manifest.meaning import meaning_sha256
 from power.manifest.merge import Effective
 from power.plan import files, lock
@@ -159,26 +160,54 @@ def default_lock_path(manifest: Path) -> Path:
 def write_lock(path: Path, compiled: Compiled) -> bool:
     """Write the lock file; False when it holds these bytes already and was left alone.
 
-    An existing file is overwritten only when `power compile` wrote it (`lock.is_ours`):
-    so also when it is stale, edited, or holds conflict markers.
-    Raises PowerError: P439 something else is there, P441 it cannot be written.
+    An existing file is overwritten only when `power compile` wrote it for this manifest
+    (`lock.made_from`): so also when it is stale, edited, or holds conflict markers.
+    Raises PowerError: P430 what is there cannot be read, P439 it is something else,
+    P441 the plan cannot be written.
     """
     data = compiled.text.encode()
     if not path.exists() and not path.is_symlink():
         files.write_atomic(path, data, overwrite=False)
         return True
-    try:
-        text = lock.read_text(path)
-    except PowerError:
-        text = ""
+    text = _present(path)
     if text == compiled.text:
         return False
-    if not lock.is_ours(text):
+    _check_owner(path, text, compiled)
+    files.write_atomic(path, data, overwrite=True)
+    return True
+
+
+def _present(path: Path) -> str:
+    """The text of the file that is there; of one that is no text, something that is no plan."""
+    try:
+        return read_regular(path, lock.SIZE_LIMIT).decode("utf-8", "replace")
+    except UnreadableError as error:
+        if error.why != "refused":
+            return ""
+        fail(
+            "P430",
+            f"the file that is there cannot be read, so it is not overwritten: {error}",
+            place=str(path),
+            hint="check its permissions, or choose another place with `-o`",
+        )
+
+
+def _check_owner(path: Path, text: str, compiled: Compiled) -> None:
+    """Refuse (P439) a file that is not the plan of this manifest: it is somebody's work."""
+    owner = lock.made_from(text)
+    if owner is None:
         fail(
             "P439",
             "the file was not written by `power compile` and is not overwritten",
             place=str(path),
             hint="choose another place with `-o`, or move the file away",
         )
-    files.write_atomic(path, data, overwrite=True)
-    return True
+    if owner != compiled.plan.manifest.name:
+        fail(
+            "P439",
+            "the file is the plan of another manifest and is not overwritten",
+            place=str(path),
+            expected=f"a plan of the manifest `{compiled.plan.manifest.name}`",
+            found=f"the plan of the manifest `{owner}`",
+            hint="choose another place with `-o`; if the manifest was renamed, remove the old plan",
+        )

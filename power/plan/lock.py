@@ -8,8 +8,7 @@ written in exactly these bytes is refused, so a plan has one digest and one form
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,8 +18,11 @@ from typing import Any, NoReturn
 import rfc8785
 import tomli_w
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
+from power.manifest.files import UnreadableError, nearby, read_regular
+from power.manifest.problems import real_keys
 from power.manifest.syntax import deep_key, find_excess
 from power.plan import rules
 from power.plan.coherence import incoherent
@@ -29,6 +31,7 @@ from power.plan.places import first_line_difference, key_span, line_span
 
 SIZE_LIMIT = 2 << 20  # a manifest and a profile have at most 1 MiB each
 _MADE_BY = "# Made by `power compile`"
+_HEADER = re.compile(re.escape(_MADE_BY) + r" from manifest ([^,:]*)")
 _CONFLICT_MARKS = ("<<<<<<< ", "||||||| ", ">>>>>>> ")
 _AGAIN = "run `power compile` again; a plan is not edited by hand"
 _NAME_A_LOCK = "name the lock file that `power compile` wrote"
@@ -53,13 +56,16 @@ def dumps(plan: Plan) -> str:
     return _header(plan) + "\n" + _table((), document)
 
 
-def is_ours(text: str) -> bool:
-    """Whether `power compile` wrote this file, whatever became of it since.
+def made_from(text: str) -> str | None:
+    """The name of the manifest that `power compile` made this file from, whatever it is now.
 
-    Its first line says so; of a conflict, the first line of the first side does.
+    None for a file that it did not write. The first line says so; of a conflict,
+    the first line of the first side does.
     """
     first, _, rest = text.partition("\n")
-    return (rest if first.startswith(_CONFLICT_MARKS) else first).startswith(_MADE_BY)
+    line = rest.partition("\n")[0] if first.startswith(_CONFLICT_MARKS) else first
+    found = _HEADER.match(line)
+    return None if found is None else found[1]
 
 
 def _header(plan: Plan) -> str:
@@ -107,24 +113,14 @@ def read_text(path: Path) -> str:
     Raises PowerError P430: missing, not a regular file, too large, or not UTF-8.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        absent = isinstance(error, FileNotFoundError)
-        hint = "make it with `power compile`" if absent else "check the path and its permissions"
-        fail("P430", f"cannot read the plan: {error.strerror}", place=str(path), hint=hint)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        fail("P430", "the plan is not a regular file", place=str(path), hint=_NAME_A_LOCK)
-    with os.fdopen(fd, "rb") as file:
-        data = file.read(SIZE_LIMIT + 1)
-    if len(data) > SIZE_LIMIT:
-        fail(
-            "P430",
-            "the plan is too large",
-            place=str(path),
-            expected=f"<= {SIZE_LIMIT} bytes",
-            hint=_NAME_A_LOCK,
-        )
+        data = read_regular(path, SIZE_LIMIT)
+    except UnreadableError as error:
+        hint = _NAME_A_LOCK
+        if error.why == "absent":
+            hint = nearby(path) or "make it with `power compile`"
+        elif error.why == "refused":
+            hint = "check the path and its permissions"
+        fail("P430", f"the plan cannot be read: {error}", place=str(path), hint=hint)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -176,7 +172,8 @@ def _parse(text: str, name: str) -> dict[str, Any]:
     except RecursionError:
         _refuse_nesting(name)
     except ValueError as error:  # TOMLDecodeError, or an integer with too many digits
-        fail("P432", f"the plan is not valid TOML: {error}", place=name, hint=_AGAIN)
+        hint = _AGAIN if made_from(text) is not None else _NAME_A_LOCK
+        fail("P432", f"the plan is not valid TOML: {error}", place=name, hint=hint)
     excess = find_excess(values)
     if excess == "depth":
         _refuse_nesting(name)
@@ -217,8 +214,11 @@ def _problems(
     revision = raw.get("revision")
     newer = type(revision) is int and revision > PLAN_REVISION
     out = []
-    for item in error.errors(include_url=False, include_context=False)[:_MOST_PROBLEMS]:
-        keys = tuple(str(part) for part in item["loc"])
+    found: dict[tuple[str, ...], ErrorDetails] = {}
+    for item in error.errors(include_url=False, include_context=False):
+        real = real_keys(item["loc"], raw, missing=item["type"] == "missing")
+        found.setdefault(tuple(map(str, real)), item)  # the branches of a union count once
+    for keys, item in list(found.items())[:_MOST_PROBLEMS]:
         path = ".".join(keys)
         missing, unknown = item["type"] == "missing", item["type"] == "extra_forbidden"
         message = f"`{path}` is " + (

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from power.artifact.available import available_memory
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.artifact.header import Header
-from power.artifact.sealing import SealedFile, available_memory, seal_files
+from power.artifact.sealing import SealedFile, seal_files
 from power.artifact.values import int64_items
 from power.diagnostics import Diagnostic, PowerError
 from power.plan.artifacts import Headers, Pinned, Progress, check_digests, headers_of, opened

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from power.diagnostics import fail
+from power.manifest.files import UnreadableError, nearby, read_regular
 from power.manifest.text_rules import NAME
 from power.plan.files import check_new, write_atomic
 from power.receipt import bundle, strict_json, verify
@@ -62,13 +63,14 @@ def check_receipt_place(path: Path | None = None, folder: Path = Path()) -> None
 
 
 def read_receipt(path: Path) -> bytes:
-    """The bytes of a receipt file; P605 when it cannot be read."""
+    """The bytes of a receipt file; P605 when it cannot be read or is larger than any receipt."""
     try:
-        with path.open("rb") as file:
-            return file.read(_FILE_LIMIT)
-    except OSError as error:
+        return read_regular(path, _FILE_LIMIT)
+    except UnreadableError as error:
         fail(
             "P605",
-            f"cannot read the receipt `{path}`: {error.strerror}",
-            hint="check the path",
+            f"the receipt cannot be read: {error}",
+            place=str(path),
+            hint=(nearby(path) if error.why == "absent" else None)
+            or "name a receipt that `power run` wrote",
         )

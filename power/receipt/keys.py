@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from power.diagnostics import fail
+from power.manifest.files import UnreadableError, read_regular
 from power.plan.files import write_atomic
 from power.receipt.passphrase import PassphraseSource
 from power.receipt.private_files import SECRET_BYTES, make_folder, read_private
@@ -116,7 +117,14 @@ def load_private(path: Path, passphrase: PassphraseSource | None = None) -> Priv
     Raises P602 (others can read it, another owner, a symlink), P603 (not such a
     key), P604 (a passphrase is wanted or wrong), P605 (unreadable).
     """
-    pem = read_private(path, "private key")
+    pem = read_private(path, "private key", lambda data: b"PRIVATE KEY-----" in data)
+    if b"-----BEGIN PUBLIC KEY-----" in pem:
+        fail(
+            "P603",
+            f"`{path}` holds a public key, which cannot sign",
+            expected="the private key",
+            hint="give the file that lies beside it, without `.pub`",
+        )
     encrypted = _ENCRYPTED in pem
     if not encrypted and _PLAIN not in pem:
         fail(
@@ -166,13 +174,13 @@ def _supported(key: object) -> bool:
 def load_public(path: Path) -> PublicKey:
     """The public key of an SPKI PEM file: P605 when unreadable, P603 when it is not one."""
     try:
-        with path.open("rb") as file:
-            pem = file.read(SECRET_BYTES + 1)
-    except OSError as error:
+        pem = read_regular(path, SECRET_BYTES)
+    except UnreadableError as error:
         fail(
             "P605",
-            f"cannot read the public key `{path}`: {error.strerror}",
-            hint="check the path",
+            f"the public key cannot be read: {error}",
+            place=str(path),
+            hint="name the `.pub` file that `power key new` made",
         )
     return parse_public(pem, f"`{path}`")
 

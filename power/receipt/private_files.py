@@ -5,21 +5,26 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from power.diagnostics import fail
+from power.manifest.files import irregular
 
 SECRET_BYTES = 64 * 1024
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
-def read_private(path: Path, what: str) -> bytes:
+def read_private(
+    path: Path, what: str, is_secret: Callable[[bytes], bool] = lambda _: True
+) -> bytes:
     """The bytes of a secret file, at most 64 KiB; P602 when not private, P605 when unreadable.
 
     The checks are on the open file, so that what was checked is what is read:
     a regular file, not reached by a symlink, owned by the effective user, with
     no permission for group or others. They hold for root too, who could read it
-    anyway. `what` names the file's role in messages ("private key").
+    anyway. `what` names the file's role in messages ("private key"). A file whose
+    bytes hold no secret (`is_secret`) may be anybody's: its reader says what it is.
     """
     # O_NONBLOCK: opening a FIFO must not wait for a writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -40,12 +45,14 @@ def read_private(path: Path, what: str) -> bytes:
             hint="check the path and who owns the file",
         )
     try:
-        _check_private(path, what, os.fstat(fd))
-    except BaseException:
+        status = os.fstat(fd)
+        _check_regular(path, what, status)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            data = file.read(SECRET_BYTES + 1)
+    finally:
         os.close(fd)
-        raise
-    with os.fdopen(fd, "rb") as file:  # refuses a folder with an error of its own: checked first
-        data = file.read(SECRET_BYTES + 1)
+    if is_secret(data):
+        _check_private(path, what, status)
     if len(data) > SECRET_BYTES:
         fail(
             "P605",
@@ -55,15 +62,19 @@ def read_private(path: Path, what: str) -> bytes:
     return data
 
 
-def _check_private(path: Path, what: str, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
+def _check_regular(path: Path, what: str, status: os.stat_result) -> None:
+    kind = irregular(status.st_mode)
+    if kind is not None:
         fail(
             "P602",
             f"the {what} `{path}` is not a regular file",
             expected="a regular file",
-            found=stat.filemode(status.st_mode),
-            hint="give the path of a key file",
+            found=kind,
+            hint="give the path of the file itself",
         )
+
+
+def _check_private(path: Path, what: str, status: os.stat_result) -> None:
     if status.st_uid != os.geteuid():
         fail(
             "P602",

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-_WORDS = {"missing": "is missing", "extra_forbidden": "is not a field that is known here"}
+_WORDS = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a field that is known here",
+    "model_type": "is not a table",  # pydantic's own words name our classes
+    "model_attributes_type": "is not a table",
+    "dict_type": "is not a table",
+}
 
 
 @dataclass(frozen=True, slots=True)

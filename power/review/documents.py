@@ -113,9 +113,9 @@ def parse_document(data: bytes, spec: str, beside: Beside | None = None) -> Docu
 
 def _values(text: str, spec: str) -> Mapping[str, Any]:
     """The values by which a kind is told; a plan with conflict markers is told by its header."""
-    from power.plan.lock import is_ours  # noqa: PLC0415 - see `parse_document`
+    from power.plan.lock import made_from  # noqa: PLC0415 - see `parse_document`
 
-    if conflict_spans(text, spec) and is_ours(text):
+    if conflict_spans(text, spec) and made_from(text) is not None:
         return {"plan_sha256": ""}
     return parse(text, spec, "document")
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import rfc8785
 
 from power.diagnostics import Diagnostic, PowerError, Span, fail
+from power.manifest.files import UnreadableError, read_regular
 from power.plan.model import Sampling
 from power.runner.chat import check_messages
 from power.runner.request import check_request
@@ -75,7 +74,7 @@ def read_prompts(path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt,
     A line is an object with `prompt` (text) or `messages` (where `chat`), and
     optionally `id` (text; by default the line's number), `max_tokens`, `seed`
     and `stop` (a list of text). Ids are unique.
-    Raises PowerError: P570 for every line that is not so (at most 20 are shown),
+    Raises PowerError: P570 for every line that is not so (20 are shown, the others counted),
     P573 when the file cannot be read, is no regular file or larger than 256 MiB.
     """
     prompts: list[Prompt] = []
@@ -92,13 +91,20 @@ def read_prompts(path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt,
         else:
             lines[prompt.id] = number
             prompts.append(prompt)
-        if len(problems) >= MAX_PROBLEMS:
-            break
     if problems:
-        raise PowerError(tuple(problems))
+        raise PowerError(_first(problems, path))
     if not prompts:
         fail("P570", "the file has no prompt", place=str(path), hint="write one JSON object a line")
     return tuple(prompts)
+
+
+def _first(problems: Sequence[Diagnostic], path: Path) -> tuple[Diagnostic, ...]:
+    """The first problems, and how many more there are."""
+    shown, more = tuple(problems[:MAX_PROBLEMS]), len(problems) - MAX_PROBLEMS
+    if more <= 0:
+        return shown
+    message = f"{more} more problems in these prompts are not shown"
+    return (*shown, Diagnostic("P570", message, place=str(path), hint="mend these first"))
 
 
 def _check(prompt: Prompt, lines: Mapping[str, int], sampling: Sampling, *, chat: bool) -> None:
@@ -127,30 +133,15 @@ def located(error: PowerError, path: Path, line: int) -> PowerError:
 
 def _lines(path: Path) -> list[bytes]:
     try:
-        # O_NONBLOCK: a pipe that nobody writes to must not keep us here.
-        with open(path, "rb", opener=_open_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                _refuse(path, "the prompts are no regular file")
-            data = file.read(MAX_FILE + 1)
-    except OSError as error:
-        _refuse(path, f"the prompts cannot be read: {error.strerror}")
-    if len(data) > MAX_FILE:
-        fail(
-            "P573",
-            "the file of prompts is too large",
-            place=str(path),
-            expected=f"at most {MAX_FILE} bytes",
-            hint="cut it into several files, each a batch of its own",
-        )
+        data = read_regular(path, MAX_FILE)
+    except UnreadableError as error:
+        hint = "check the path and its permissions"
+        if error.why == "irregular":
+            hint = "a batch that is to go on later needs its prompts in a file"
+        elif error.why == "large":
+            hint = "cut it into several files, each a batch of its own"
+        fail("P573", f"the prompts cannot be read: {error}", place=str(path), hint=hint)
     return data.removesuffix(b"\n").split(b"\n") if data else []
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
-
-
-def _refuse(path: Path, why: str) -> NoReturn:
-    fail("P573", why, place=str(path), hint="check the path and its permissions")
 
 
 def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnostic:

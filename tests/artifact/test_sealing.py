@@ -11,7 +11,7 @@ import pytest
 from power.artifact import sealing
 from power.artifact.hashing import BLOCK
 from power.artifact.opened import OpenFile, open_file
-from power.artifact.sealing import SealedFile, available_memory, seal_files
+from power.artifact.sealing import SealedFile, seal_files
 from power.diagnostics import PowerError
 from tests.artifact.conftest import Refusal
 
@@ -129,21 +129,3 @@ def test_memory_that_runs_out_on_the_way_is_the_same_error(
         seal_files(files)
     assert caught.value.diagnostics[0].code == "P234"
     assert _descriptors() == before
-
-
-def test_available_memory_is_the_smaller_of_host_and_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "memory.max").write_text("1000000\n")
-    (tmp_path / "memory.current").write_text("600000\n")
-    (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 100000\nactive_file 50000\n")
-    assert sealing._group_available(tmp_path) == 550_000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert sealing._group_available(tmp_path) is None
-    assert sealing._group_available(tmp_path / "none") is None
-    monkeypatch.setattr(sealing, "_host_available", lambda: 7)
-    monkeypatch.setattr(sealing, "_group_available", lambda: 5)
-    assert available_memory() == 5
-    monkeypatch.setattr(sealing, "_host_available", lambda: None)
-    monkeypatch.setattr(sealing, "_group_available", lambda: None)
-    assert available_memory() is None

@@ -37,6 +37,13 @@ def test_every_strategy_has_a_line(bench: Bench) -> None:
     ]
 
 
+def test_a_bad_time_limit_is_no_word_about_the_engine(bench: Bench) -> None:
+    for limit in ("soon", "0", "nan"):
+        run = bench("doctor", env={"POWER_WORKER_TIMEOUT": limit})
+        assert run.code == 2
+        assert "error[P516]" in run.stderr
+
+
 def test_a_loaded_library_that_lacks_a_function_loses_the_strategy(
     bench: Bench, without_selector: dict[str, str]
 ) -> None:

@@ -222,6 +222,25 @@ def test_a_batch_answers_each_prompt_once(ready: Bench) -> None:
     assert "3 of 3" in again.stderr
 
 
+def test_remarks_begin_a_line_where_the_text_goes_too(ready: Bench) -> None:
+    """One place for both streams: the text keeps its bytes, and what follows is readable."""
+    script = f'"{sys.executable}" -m power run plan.lock --prompt one --max-tokens 1'
+    both, apart = (
+        subprocess.run(
+            ["bash", "-c", script + more],
+            cwd=ready.folder,
+            env=ready.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+        for more in (" 2>&1", "")
+    )
+    assert both.stdout.startswith(apart.stdout + b"\n1 token in ")
+    assert apart.stderr.startswith(b"1 token in ")
+    assert b"tokens/s" not in apart.stderr  # one token tells no rate
+
+
 def test_two_runs_do_not_share_a_receipt(ready: Bench) -> None:
     arguments = ("run", "plan.lock", "--prompt", PROMPT, "--receipt", "r.json")
     assert ready(*arguments).code == 0

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -316,6 +317,33 @@ def test_a_file_that_power_did_not_write_is_left_alone(workspace: Workspace, dat
         write_lock(workspace.lock, workspace.compile())
     assert codes(caught.value) == ["P439"]
     assert workspace.lock.read_bytes() == data
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+def test_what_is_no_file_is_no_plan_either(
+    workspace: Workspace, make: Callable[[Path], None]
+) -> None:
+    make(workspace.lock)
+    with pytest.raises(PowerError) as caught:
+        write_lock(workspace.lock, workspace.compile())
+    assert codes(caught.value) == ["P439"]
+
+
+@pytest.mark.parametrize("edit", [lambda text: text, lambda text: "<<<<<<< ours\n" + text[:200]])
+def test_the_plan_of_another_manifest_is_left_alone(
+    workspace: Workspace, edit: Callable[[str], str]
+) -> None:
+    """`manifest.toml` and `plan.toml` beside each other have one place for their plans."""
+    assert default_lock_path(Path("manifest.toml")) == default_lock_path(Path("plan.toml"))
+    other = edit(workspace.compile().text)
+    workspace.lock.write_text(other, "utf-8")
+    renamed = workspace.manifest.read_text("utf-8").replace('name = "tiny"', 'name = "other"')
+    workspace.manifest.write_text(renamed, "utf-8")
+    with pytest.raises(PowerError) as caught:
+        write_lock(workspace.lock, workspace.compile())
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.found) == ("P439", "the plan of the manifest `tiny`")
+    assert workspace.lock.read_text("utf-8") == other
 
 
 def test_a_missing_manifest_is_a_diagnostic(tmp_path: Path, workspace: Workspace) -> None:

@@ -157,6 +157,13 @@ def test_all_wrong_keys_are_told_at_once_with_their_lines(plan: Plan) -> None:
     assert any("`sampling.seed` is missing" in d.message for d in found)
 
 
+def test_a_value_that_fits_no_branch_is_one_problem_under_its_own_name(plan: Plan) -> None:
+    text = lock.dumps(plan).replace('gpu_layers = "all"', "gpu_layers = -5")
+    (found,) = refusal(text).diagnostics
+    assert found.message == "`graph.gpu_layers` is not what a plan may hold there"
+    assert [span.source for span in found.spans] == ["gpu_layers = -5"]
+
+
 def test_an_edited_fact_breaks_the_digest(plan: Plan) -> None:
     error = refusal(lock.dumps(plan).replace("context = 4096", "context = 8192"))
     (found,) = error.diagnostics

@@ -195,6 +195,24 @@ def test_other_files_are_no_private_key(tmp_path: Path, data: bytes) -> None:
     assert refused.value.exit_code is ExitCode.CANNOT_JUDGE
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_public_key_is_not_told_to_hide(tmp_path: Path, mode: int) -> None:
+    public = write(tmp_path / "key.pem.pub", keys.public_pem(samples.KEYS["ed25519"].public_key()))
+    public.chmod(mode)
+    with pytest.raises(PowerError) as refused:
+        keys.load_private(public)
+    assert code(refused) == "P603"
+    assert "cannot sign" in refused.value.diagnostics[0].message
+
+
+def test_what_holds_no_key_is_not_told_to_hide(tmp_path: Path) -> None:
+    notes = write(tmp_path / "notes.txt", b"no secret")
+    notes.chmod(0o644)
+    with pytest.raises(PowerError) as refused:
+        keys.load_private(notes)
+    assert code(refused) == "P603"
+
+
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(PowerError) as refused:
         keys.load_private(write(tmp_path / "key.pem", b"x" * (65 * 1024)))

@@ -74,7 +74,7 @@ revoked = {{ at = 2026-08-01T00:00:00Z, reason = "stolen" }}
         (
             f"{HEAD}revoked = true\n",
             4,
-            "`key.a.revoked` is refused",
+            "`key.a.revoked` is not a table",
         ),
         (
             f"{HEAD}revoked = {{ at = 2026-01-01T00:00:00Z }}\n",

@@ -359,8 +359,18 @@ class TestPrompts:
         path.write_bytes(b"\xff\n{}\n" + b"\n" * 100)
         with pytest.raises(PowerError) as caught:
             read_prompts(path, sampling, chat=False)
-        assert codes(caught.value) == ["P570"] * 20
+        assert codes(caught.value) == ["P570"] * 21
         assert "not UTF-8 at byte 0" in caught.value.diagnostics[0].message
+        last = caught.value.diagnostics[-1]
+        assert last.message == "82 more problems in these prompts are not shown"
+        assert last.place == str(path)
+
+    def test_twenty_problems_are_all_shown(self, tmp_path: Path, sampling: Sampling) -> None:
+        path = tmp_path / "prompts.jsonl"
+        path.write_bytes(b"\n" * 20 + b'{"prompt": "a"}\n')
+        with pytest.raises(PowerError) as caught:
+            read_prompts(path, sampling, chat=False)
+        assert [d.spans[0].line for d in caught.value.diagnostics] == list(range(1, 21))
 
     def test_a_line_that_is_too_long(
         self, tmp_path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
@@ -382,7 +392,7 @@ class TestPrompts:
 
     @pytest.mark.parametrize(
         ("place", "words"),
-        [("fifo", "no regular file"), ("/dev/zero", "no regular file"), (".", "Is a directory")],
+        [("fifo", "it is a pipe"), ("/dev/zero", "it is a device"), (".", "it is a folder")],
     )
     def test_what_is_no_file_of_prompts_is_refused_without_waiting(
         self, tmp_path: Path, sampling: Sampling, place: str, words: str
@@ -400,7 +410,7 @@ class TestPrompts:
         monkeypatch.setattr("power.runner.prompts.MAX_FILE", 16)
         assert len(read_prompts(path, sampling, chat=False)) == 1
         monkeypatch.setattr("power.runner.prompts.MAX_FILE", 15)
-        with pytest.raises(PowerError, match="too large") as caught:
+        with pytest.raises(PowerError, match="larger than 15 bytes") as caught:
             read_prompts(path, sampling, chat=False)
         assert codes(caught.value) == ["P573"]
 

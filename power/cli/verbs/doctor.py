@@ -11,6 +11,9 @@ from power.cli.console import Verb
 from power.cli.options import format_option
 from power.diagnostics import ExitCode, PowerError, escape
 
+# An environment in which the engine was not asked at all.
+_NO_QUESTION = frozenset({"P516"})
+
 
 @click.command("doctor")
 @format_option("human", "json")
@@ -32,6 +35,8 @@ def command(fmt: str) -> None:
             described = backend().describe().capabilities
             engine = probe()
         except PowerError as error:
+            if any(found.code in _NO_QUESTION for found in error.diagnostics):
+                raise
             verb.note(error.diagnostics)
             verb.answer(ExitCode.NO)
             return

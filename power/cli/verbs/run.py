@@ -124,7 +124,7 @@ def command(
                 record = runner.generate(request, take)
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
-            verb.say("\ninterrupted: the text so far is the plan's, no receipt was written")
+            verb.say("interrupted: the text so far is the plan's, no receipt was written")
             verb.answer(ExitCode.INTERRUPTED)
             return
         hold_interrupts()  # a receipt that is written is also reported
@@ -223,11 +223,16 @@ def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
         within = f", {record.fr_covered} within the reduced draft vocabulary"
     decode_us = record.wall_us - (record.first_token_us or record.wall_us)
     later = len(record.ids) - record.first_tokens
-    rate = f", {later / decode_us * 1e6:.1f} tokens/s" if decode_us else ""
+    rate = f", {later / decode_us * 1e6:.1f} tokens/s" if decode_us and later > 0 else ""
     advice = f", {accepted} of {drafted} proposed tokens accepted" if drafted else ""
     verb.say(
-        f"\n{len(record.ids)} tokens in {record.counters['rounds']} passes "
+        f"{_count(len(record.ids), 'token', 's')} in "
+        f"{_count(record.counters['rounds'], 'pass', 'es')} "
         f"({record.strategy}{advice}{within}){rate}; finish: {record.finish}"
     )
     verb.say(f"receipt {escape(str(issued.path))}")
     verb.say(f"claim   {issued.claim_sha256}")
+
+
+def _count(number: int, what: str, plural: str) -> str:
+    return f"{number} {what}{'' if number == 1 else plural}"

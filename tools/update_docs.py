@@ -34,6 +34,7 @@ RANGES = {
     "P5": "Run",
     "P6": "Keys and receipts",
     "P7": "Command line",
+    "P8": "Evidence",
 }
 
 

@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "compile": ("compile", "Verify a manifest and its artifacts and lock the plan."),
     "run": ("run", "Verify a plan, execute it, and sign a receipt."),
     "verify": ("verify", "Check a receipt, and run it again if asked."),
+    "bench": ("bench", "Time plans against each other on prompts."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "show": ("show", "Show a plan for a person."),
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),

@@ -16,7 +16,7 @@ from power.manifest.files import UnreadableError, read_regular
 from power.plan.exactness import require_level
 from power.plan.host import check_engine, check_host, read_host
 from power.plan.lock import dumps, load
-from power.plan.verified import open_verified
+from power.plan.verified import VerifiedArtifacts, open_verified
 from power.runner.runner import Runner
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -49,14 +49,23 @@ class Execution:
         """
         with ExitStack() as stack:
             with self._verb.progress("verifying") as hashing:
-                artifacts = stack.enter_context(
-                    open_verified(self.plan, self._lock, self._roots, hashing)
-                )
+                artifacts = stack.enter_context(self.verified(hashing))
             with self._verb.progress("loading") as loading:
-                runner = Runner(self.plan, artifacts, progress=_fraction(loading))
-                stack.enter_context(on_interrupt(runner.cancel))
-                stack.enter_context(runner)
+                runner = stack.enter_context(self.loaded(artifacts, _fraction(loading)))
             yield runner, artifacts.target_header
+
+    def verified(self, progress: Report | None = None) -> VerifiedArtifacts:
+        """The plan's artifacts, sealed and checked."""
+        return open_verified(self.plan, self._lock, self._roots, progress)
+
+    @contextmanager
+    def loaded(
+        self, artifacts: VerifiedArtifacts, progress: Callable[[float], None] | None = None
+    ) -> Iterator[Runner]:
+        """A fresh worker that has loaded `artifacts`; Ctrl-C as in `open`."""
+        runner = Runner(self.plan, artifacts, progress=progress)
+        with on_interrupt(runner.cancel), runner:
+            yield runner
 
 
 def _fraction(report: Report | None) -> Callable[[float], None] | None:

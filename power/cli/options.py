@@ -57,6 +57,16 @@ def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
     return (*given, *(Path(p) for p in listed if p))
 
 
+def key_option(command: F) -> F:
+    """`--key FILE`, for the verbs that sign."""
+    return click.option(
+        "--key",
+        type=FILE,
+        metavar="FILE",
+        help="The private key that signs; by default POWER_KEY, else the key of `power key new`.",
+    )(command)
+
+
 def passphrase_option(command: F) -> F:
     """`--passphrase-file FILE`, for the verbs that open or make a private key."""
     return click.option(

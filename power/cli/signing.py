@@ -10,7 +10,7 @@ from power.diagnostics import fail
 from power.plan.model import Plan
 from power.receipt.bundle import sign
 from power.receipt.files import check_receipt_place, write_receipt
-from power.receipt.keys import default_key_path, load_private
+from power.receipt.keys import PrivateKey, default_key_path, load_private
 from power.receipt.passphrase import from_prompt, given
 from power.receipt.statement import build_statement
 from power.runner.types import Request, RunRecord
@@ -22,6 +22,23 @@ class Issued:
 
     path: Path
     claim_sha256: str
+
+
+def open_key(key: Path | None, passphrase_file: Path | None) -> PrivateKey:
+    """The private key that signs: the one named, else the user's own.
+
+    Raises PowerError: P707 there is none, P60x it cannot be used.
+    """
+    path = key or default_key_path()
+    # os.path: a folder that may not be entered holds no key for us either
+    if key is None and not os.path.exists(path):  # noqa: PTH110
+        fail(
+            "P707",
+            "there is no key to sign the receipt with",
+            place=str(path),
+            hint="make one with `power key new`, or name yours with `--key FILE`",
+        )
+    return load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
 
 
 class Signer:
@@ -41,19 +58,10 @@ class Signer:
         receipt: Path | None = None,
     ) -> None:
         check_receipt_place(receipt)
-        path = key or default_key_path()
-        # os.path: a folder that may not be entered holds no key for us either
-        if key is None and not os.path.exists(path):  # noqa: PTH110
-            fail(
-                "P707",
-                "there is no key to sign the receipt with",
-                place=str(path),
-                hint="make one with `power key new`, or name yours with `--key FILE`",
-            )
         self._receipt = receipt
         self._plan = plan
         self._plan_bytes = plan_bytes
-        self._key = load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
+        self._key = open_key(key, passphrase_file)
 
     def issue(self, request: Request, record: RunRecord) -> Issued:
         """Sign for a finished run and write the receipt."""

@@ -69,18 +69,26 @@ class _Invalid(Exception):  # noqa: N818 - one line's problem, soon a diagnostic
 
 
 def read_prompts(path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt, ...]:
-    """Every prompt of the file, in order.
+    """Every prompt of the file, in order; as `parse_prompts`.
+
+    Raises PowerError P573 when the file cannot be read, is no regular file or
+    larger than 256 MiB.
+    """
+    return parse_prompts(prompts_bytes(path), path, sampling, chat=chat)
+
+
+def parse_prompts(data: bytes, path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt, ...]:
+    """Every prompt of `data`, the content of the file `path`, in order.
 
     A line is an object with `prompt` (text) or `messages` (where `chat`), and
     optionally `id` (text; by default the line's number), `max_tokens`, `seed`
     and `stop` (a list of text). Ids are unique.
-    Raises PowerError: P570 for every line that is not so (20 are shown, the others counted),
-    P573 when the file cannot be read, is no regular file or larger than 256 MiB.
+    Raises PowerError P570 for every line that is not so (20 are shown, the others counted).
     """
     prompts: list[Prompt] = []
     problems: list[Diagnostic] = []
     lines: dict[str, int] = {}
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines_of(data), 1):
         try:
             prompt = _prompt(line, number)
             _check(prompt, lines, sampling, chat=chat)
@@ -131,7 +139,13 @@ def located(error: PowerError, path: Path, line: int) -> PowerError:
     )
 
 
-def _lines(path: Path) -> list[bytes]:
+def lines_of(data: bytes) -> list[bytes]:
+    """The lines of a file, none of them for the end of its last one."""
+    return data.removesuffix(b"\n").split(b"\n") if data else []
+
+
+def prompts_bytes(path: Path) -> bytes:
+    """The content of a file of prompts, unread; raises PowerError P573 as `read_prompts`."""
     try:
         data = read_regular(path, MAX_FILE)
     except UnreadableError as error:
@@ -141,7 +155,7 @@ def _lines(path: Path) -> list[bytes]:
         elif error.why == "large":
             hint = "cut it into several files, each a batch of its own"
         fail("P573", f"the prompts cannot be read: {error}", place=str(path), hint=hint)
-    return data.removesuffix(b"\n").split(b"\n") if data else []
+    return data
 
 
 def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnostic:

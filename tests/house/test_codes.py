@@ -8,7 +8,7 @@ import pytest
 from power.diagnostics import CODES, Code
 from tests.house.sources import ROOT, package
 
-CODE = re.compile(r"P[1-7]\d\d")
+CODE = re.compile(r"P[1-8]\d\d")
 
 
 def used_codes() -> dict[str, str]:

@@ -19,7 +19,8 @@ STANDS_ON = {
     "runner": {"plan", "backends"},
     "receipt": {"plan", "runner"},
     "review": {"receipt"},
-    "cli": {"review"},
+    "evidence": {"receipt"},
+    "cli": {"review", "evidence"},
 }
 LINES = 500
 HEAVY = {"numpy", "pydantic", "llama_cpp"}

@@ -1,14 +1,10 @@
 """From a run by a real worker to a receipt and back: sign, verify, replay, compare the claim."""
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from power.backends.scripted import BACKEND
 from power.diagnostics import ExitCode, PowerError
 from power.plan.model import Plan
 from power.receipt import bundle
@@ -18,66 +14,11 @@ from power.receipt.verify import Verified, verify_receipt
 from power.runner.runner import Runner
 from power.runner.types import Request, RunRecord
 from tests.receipt import samples
+from tests.receipt.scripted import Artifacts, open_runner, scripted_plan
 
 KEY = samples.KEYS["ed25519"]
 PROMPT = "one two three one two three one two"
 STRATEGIES = ["off", "prompt-lookup", "ngram-context", "draft-model"]
-
-
-@dataclass(frozen=True)
-class Opened:
-    fd: int
-
-
-@dataclass(frozen=True)
-class Artifacts:
-    target: tuple[Opened, ...]
-    draft: tuple[Opened, ...]
-    reduced_vocabulary: None = None
-
-
-def scripted_plan(strategy: str, **sampling: Any) -> Plan:
-    """A sound plan for the scripted engine, which reads no artifact."""
-    body = samples.plan_body()
-    target = {k: v for k, v in body["target"].items() if k in {"path", "bytes", "sha256", "header"}}
-    model, off = strategy == "draft-model", strategy == "off"
-    speculation: dict[str, Any] = {
-        "requested": strategy,
-        "strategy": strategy,
-        "reason": "asked for",
-    }
-    speculation |= {"rollback": "trim"}
-    if not off:
-        speculation |= {"spec_draft_max": 4, "spec_draft_min": 0}
-        speculation |= {"spec_mtp_recurrent_snapshots": 7, "effective_snapshots": 4}
-    if model:
-        speculation |= {"spec_draft_p_min": 0.0, "spec_mtp_adaptive": False, "fr_rule": "full"}
-    identity = BACKEND.identify()
-    engine = {name: getattr(identity, name) for name in ("package", "version", "llama_cpp")}
-    graph = body["graph"] | {"batch": 6, "rows": 5, "context": 512, "prefill_batch": 64}
-    draft = body["draft"] | {"kind": "draft-model", "contract": {"notes": []}}
-    return samples.sample_plan(
-        target=target,
-        draft=draft if model else None,
-        speculation=speculation,
-        graph=graph,
-        host=body["host"] | {"threads": 1},
-        sampling={"temperature": 0.0, "seed": 3, "max_tokens": 48} | sampling,
-        bounds=None,
-        engine=engine | {"capabilities": [] if off else [strategy]},
-    )
-
-
-@contextmanager
-def open_runner(plan: Plan) -> Iterator[Runner]:
-    fd = os.memfd_create("artifact")
-    try:
-        opened = (Opened(fd),)
-        draft = opened if plan.draft is not None else ()
-        with Runner(plan, Artifacts(opened, draft), backend="scripted") as runner:
-            yield runner
-    finally:
-        os.close(fd)
 
 
 def signed(plan: Plan, request: Request, record: RunRecord) -> Verified:

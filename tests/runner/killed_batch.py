@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from power.plan.model import Plan
-from power.runner import answers
+from power.runner import line_file
 from power.runner.batch import run_batch
 from power.runner.runner import Runner
 from tests.runner.conftest import ROGUE, Artifacts, Opened
@@ -41,7 +41,7 @@ def main(plan: str, prompts: str, out: str, limit: str) -> None:
     os.write(fd, b"weights")
     loaded = Plan.model_validate_json(Path(plan).read_text("utf-8"))
     with Runner(loaded, Artifacts((Opened(fd),)), backend="rogue") as runner:
-        vars(answers)["os"].write = die_after(int(limit))
+        vars(line_file)["os"].write = die_after(int(limit))
         run_batch(runner, Path(prompts), Path(out))
 
 

@@ -189,7 +189,7 @@ class TestAnswers:
     def test_every_cut_is_gone_on_with(
         self, out: Path, asked: tuple[Prompt, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("power.runner.answers.os.fsync", lambda _: None)  # time, not meaning
+        monkeypatch.setattr("power.runner.line_file.os.fsync", lambda _: None)  # time, not meaning
         self.finish(out, asked)
         whole = out.read_bytes()
         for cut in range(len(whole) + 1):
@@ -293,7 +293,7 @@ class TestAnswers:
                 raise OSError(28, "No space left on device")
             return real(fd, bytes(data)[:20])
 
-        monkeypatch.setattr("power.runner.answers.os.write", write)
+        monkeypatch.setattr("power.runner.line_file.os.write", write)
         with pytest.raises(PowerError, match="No space left"):
             self.finish(out, asked)
         assert out.read_bytes() == whole

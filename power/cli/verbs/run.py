@@ -15,6 +15,7 @@ from power.cli.options import (
     artifact_roots,
     artifacts_option,
     format_option,
+    key_option,
     passphrase_option,
     prompt_options,
 )
@@ -41,12 +42,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Instead of the plan's.")
 @click.option("--control", is_flag=True, help="The same plan and shape, with no proposer.")
 @artifacts_option
-@click.option(
-    "--key",
-    type=FILE,
-    metavar="FILE",
-    help="The private key that signs; by default POWER_KEY, else the key of `power key new`.",
-)
+@key_option
 @passphrase_option
 @click.option(
     "--receipt",

@@ -1,0 +1,142 @@
+"""`power bench`: time plans against each other on prompts, and report what came of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import (
+    FILE,
+    artifact_roots,
+    artifacts_option,
+    format_option,
+    key_option,
+    passphrase_option,
+)
+from power.diagnostics import escape
+
+if TYPE_CHECKING:
+    from power.evidence.report import Report
+
+
+@click.command("bench")
+@click.argument("locks", type=FILE, nargs=-1, required=True, metavar="LOCK...")
+@click.option(
+    "--prompts",
+    type=FILE,
+    required=True,
+    metavar="F.jsonl",
+    help="The prompts, as `power run --prompts` reads them.",
+)
+@click.option(
+    "--control",
+    is_flag=True,
+    help="One more arm, the first: the first plan and shape with no proposer.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Samples of each prompt in each arm, each in a fresh worker.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(0, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Runs of a worker's first prompt that are not counted.",
+)
+@click.option(
+    "--natural",
+    is_flag=True,
+    help="Let texts end where they end, instead of at their limit of tokens.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="REPORT",
+    help="Where the report goes, `NAME.bench.json` by default; the files that it rests on go "
+    "beside it. An interrupted bench goes on from there.",
+)
+@click.option(
+    "--anyway", is_flag=True, help="Measure also on a host that is not quiet, and report it so."
+)
+@artifacts_option
+@key_option
+@passphrase_option
+@format_option("human", "json")
+def command(
+    locks: tuple[Path, ...],
+    prompts: Path,
+    control: bool,
+    samples: int,
+    warmup: int,
+    natural: bool,
+    output: Path | None,
+    anyway: bool,
+    artifacts: tuple[Path, ...],
+    key: Path | None,
+    passphrase_file: Path | None,
+    fmt: str,
+) -> None:
+    """Time the plans LOCK... on prompts: arms alternated, a signed receipt for each sample.
+
+    The host is watched first: one that is not quiet enough is not measured on.
+    Texts that end early, outputs that do not repeat, and an engine or a host that
+    changes under way fail the bench.
+    """
+    with Verb("bench", fmt) as verb:
+        from power.cli.lanes import Lanes
+        from power.cli.signing import open_key
+        from power.evidence.bench import Bench, read_inputs, run_bench
+        from power.evidence.executor import InOrder
+        from power.evidence.layout import Layout
+        from power.evidence.limits import preflight
+
+        with Lanes(verb, locks, artifact_roots(artifacts), control=control) as lanes:
+            plans = [arm.locked.plan for arm in lanes.arms]
+            data, asked = read_inputs(prompts, plans)
+            bench = Bench(
+                layout=Layout(output or Path(f"{plans[0].name}.bench.json")),
+                arms=lanes.arms,
+                prompts_data=data,
+                prompts=asked,
+                rounds=samples,
+                warmup=warmup,
+                natural=natural,
+            )
+            private = open_key(key, passphrase_file)
+            with verb.progress("samples") as progress:
+                report = run_bench(
+                    bench,
+                    InOrder(lanes.lanes, asked, warmup),
+                    private,
+                    lambda: preflight(plans, overridden=anyway),
+                    progress,
+                )
+        _show(verb, report, bench.layout.report)
+
+
+def _show(verb: Verb, report: Report, path: Path) -> None:
+    verb.data |= {
+        "report": str(path),
+        "arms": [figures.document() for figures in report.figures],
+    }
+    for figures in report.figures:
+        rates = figures.decode_tok_s
+        steady = (
+            f"{rates.median:>10} tokens/s (min {rates.minimum})" if rates else "        no rate"
+        )
+        accepted = "" if figures.acceptance is None else f", acceptance {figures.acceptance}"
+        verb.out(
+            f"{figures.arm:<20}{steady}, {figures.tokens_per_pass} tokens a pass{accepted}, "
+            f"{figures.replays} replays"
+        )
+    verb.say(f"report {escape(str(path))}")

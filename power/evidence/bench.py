@@ -1,0 +1,237 @@
+"""Running a bench: a quiet host first, then every sample, signed, journaled and watched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from power.diagnostics import Diagnostic, PowerError
+from power.evidence.derive import Basis, Locked, cell_of, derive, measure, reader
+from power.evidence.design import Cell, Design
+from power.evidence.executor import Executor, Finished
+from power.evidence.journal import ArmLine, DesignLine, OpenJournal, SampleLine, output_fields
+from power.evidence.layout import Layout
+from power.evidence.preflight import Preflight
+from power.evidence.report import Report
+from power.evidence.samples import Watch
+from power.plan.files import check_new, write_atomic
+from power.plan.model import Plan
+from power.receipt import bundle
+from power.receipt.digests import sha256
+from power.receipt.keys import PrivateKey
+from power.receipt.private_files import make_folder
+from power.receipt.statement import build_statement
+from power.receipt.trust import trust_in
+from power.receipt.verify import receipt_id
+from power.runner.prompts import Prompt, parse_prompts, prompts_bytes
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm: a plan, with or without its proposer. `lock` is the lock file, byte for byte."""
+
+    name: str
+    control: bool
+    locked: Locked
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Everything that decides which samples there are, and where they go.
+
+    prompts_data: the prompts file, byte for byte; `prompts` is what it says.
+    """
+
+    layout: Layout
+    arms: Sequence[Arm]
+    prompts_data: bytes
+    prompts: Sequence[Prompt]
+    rounds: int
+    warmup: int
+    natural: bool
+    kind: Literal["speed", "tasks"] = "speed"
+
+    @property
+    def design(self) -> Design:
+        """Its samples, by number."""
+        return Design(len(self.arms), len(self.prompts), self.rounds)
+
+    @property
+    def first_line(self) -> DesignLine:
+        """The journal's first line."""
+        return DesignLine(
+            kind=self.kind,
+            arms=[
+                ArmLine(
+                    name=arm.name,
+                    control=arm.control,
+                    plan_sha256=arm.locked.plan.lock.plan_sha256,
+                    lock_sha256=sha256(arm.locked.data),
+                )
+                for arm in self.arms
+            ],
+            prompts_sha256=sha256(self.prompts_data),
+            prompts=len(self.prompts),
+            rounds=self.rounds,
+            warmup=self.warmup,
+            natural=self.natural,
+        )
+
+
+def read_inputs(path: Path, plans: Sequence[Plan]) -> tuple[bytes, tuple[Prompt, ...]]:
+    """The prompts file, byte for byte, and its prompts, which every plan has to allow.
+
+    Raises PowerError P570, P573 as `read_prompts`.
+    """
+    data = prompts_bytes(path)
+    asked = [parse_prompts(data, path, plan.sampling, chat=True) for plan in plans]
+    return data, asked[0]
+
+
+def run_bench(
+    bench: Bench,
+    executor: Executor,
+    key: PrivateKey,
+    preflight: Callable[[], Preflight],
+    progress: Progress | None = None,
+) -> Report:
+    """Run what is left of `bench`, write its report, and return it.
+
+    Finished samples of an earlier run of the same bench are kept. `preflight` is
+    called before any model is loaded, and its record journaled whatever it says.
+    progress: gets (samples done, samples in all), also once at the start.
+
+    Raises PowerError: P440 the report exists, P802 to P804 the journal, P820 the
+    host is not quiet (nothing was loaded), P81x the samples do not make one bench
+    (`Watch`); and what runs and receipts raise. KeyboardInterrupt when cancelled.
+    """
+    layout = bench.layout
+    check_new(layout.report)
+    trust = trust_in(key.public_key(), "the bench's own key")
+    with OpenJournal(layout.path(layout.journal), bench.first_line) as journal:
+        _keep_inputs(bench)
+        recorder = _Recorder(bench, journal, key, _basis(bench, key))
+        recorder.take_over()
+        report = progress or _silent
+        report(len(recorder.done), bench.design.size)
+        left = list(bench.design.sessions(recorder.done))
+        if left:
+            _check_quiet(journal, preflight())
+        with closing(executor.run(left)) as runs:
+            for finished in runs:
+                recorder.record(finished)
+                report(len(recorder.done), bench.design.size)
+    made = derive(layout, reader(layout.folder), trust)
+    write_atomic(layout.report, report_bytes(made), overwrite=False)
+    return made
+
+
+def report_bytes(report: Report) -> bytes:
+    """The report as its file holds it."""
+    return (json.dumps(report.document(), indent=1) + "\n").encode("ascii")
+
+
+def _silent(_done: int, _total: int) -> None:
+    """For a caller that wants no progress."""
+
+
+def _basis(bench: Bench, key: PrivateKey) -> Basis:
+    return Basis(
+        trust=trust_in(key.public_key(), "the bench's own key"),
+        arms={line.name: line for line in bench.first_line.arms},
+        locks={arm.name: arm.locked for arm in bench.arms},
+        prompts={prompt.id: prompt for prompt in bench.prompts},
+    )
+
+
+def _keep_inputs(bench: Bench) -> None:
+    """Copy plans and prompts beside the report; the journal's first line vouches for them."""
+    layout, design = bench.layout, bench.first_line
+    for arm, line in zip(bench.arms, design.arms, strict=True):
+        _keep(layout.path(layout.lock(design.owner(line))), arm.locked.data)
+    _keep(layout.path(layout.prompts), bench.prompts_data)
+    make_folder(layout.path(layout.receipts))
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a copy that is not there yet; P440 for another file of that name."""
+    try:
+        there = path.read_bytes()
+    except OSError:
+        there = None
+    if there != data:
+        write_atomic(path, data, overwrite=False)
+
+
+def _check_quiet(journal: OpenJournal, found: Preflight) -> None:
+    journal.add_preflight(found)
+    if found.passed or found.overridden:
+        return
+    raise PowerError(
+        tuple(
+            Diagnostic(
+                "P820",
+                f"the host is not fit to measure on: `{gate.name}`",
+                place=str(journal.path),
+                expected=gate.required,
+                found=gate.found,
+                hint="end other work and run it again, or set limits in the plan's [preflight]; "
+                "`--anyway` measures all the same and says so in the report",
+            )
+            for gate in found.missed
+        )
+    )
+
+
+class _Recorder:
+    """Signs, writes and journals each finished sample, and refuses what does not belong."""
+
+    def __init__(self, bench: Bench, journal: OpenJournal, key: PrivateKey, basis: Basis) -> None:
+        self.done: set[Cell] = set()
+        self._bench = bench
+        self._journal = journal
+        self._key = key
+        self._basis = basis
+        self._watch = Watch(natural=bench.natural, rates=bench.kind == "speed")
+
+    def take_over(self) -> None:
+        """Judge the samples of an earlier run as if they came now."""
+        arms = [arm.name for arm in self._bench.arms]
+        prompts = [prompt.id for prompt in self._bench.prompts]
+        read = reader(self._bench.layout.folder)
+        for line in self._journal.samples:
+            self._watch.see(measure(line, read(line.receipt), self._basis, self._journal.rendered))
+            self.done.add(cell_of(line, arms, prompts))
+
+    def record(self, finished: Finished) -> None:
+        """Keep one sample; one that is there already is left out."""
+        cell, request, record = finished.cell, finished.request, finished.record
+        if cell in self.done:
+            return
+        bench, arm = self._bench, self._bench.arms[cell.arm]
+        prompt = bench.prompts[cell.prompt]
+        statement = build_statement(arm.locked.plan, arm.locked.data, request, record)
+        receipt = bundle.sign(statement, self._key)
+        name = bench.layout.receipt(cell.round, arm.name, cell.prompt)
+        # What a kill between here and the journal leaves behind is written again.
+        write_atomic(bench.layout.path(name), receipt, overwrite=True)
+        if prompt.messages is not None:
+            self._journal.add_prompt(prompt.id, request.text)
+        line = SampleLine(
+            round=cell.round,
+            arm=arm.name,
+            prompt=prompt.id,
+            receipt=name,
+            receipt_id=receipt_id(bundle.decode(receipt).payload),
+            ids=list(record.ids),
+            **output_fields(record.text),
+        )
+        self._journal.add_sample(line)
+        self.done.add(cell)
+        self._watch.see(measure(line, receipt, self._basis, self._journal.rendered))

@@ -1,0 +1,226 @@
+"""From the files of a bench to its report: everything read, verified, and computed again.
+
+The bench writes what this gives; a verifier compares with it. Neither has another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from power.diagnostics import fail
+from power.evidence.design import Cell, Design
+from power.evidence.journal import ArmLine, Journal, SampleLine, parse_journal
+from power.evidence.layout import Layout
+from power.evidence.parts import FileRef
+from power.evidence.report import Report, Sources, build_report
+from power.evidence.samples import Measured, Watch, fits, sample_of
+from power.plan import lock
+from power.plan.model import Plan
+from power.receipt.digests import sha256, stop_sha256
+from power.receipt.predicate import RequestPart
+from power.receipt.trust import Trust
+from power.receipt.verify import verify_receipt
+from power.runner.prompts import Prompt, parse_prompts
+
+Read = Callable[[str], bytes]
+"""Gives the bytes of a file of the report, by its name."""
+
+_BROKEN = "do not rely on this report: measure again, or get its maker's original files"
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The plan of an arm, and the bytes of its lock file."""
+
+    plan: Plan
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What the samples of a bench are held against. `locks` by arm, `prompts` by id."""
+
+    trust: Trust
+    arms: Mapping[str, ArmLine]
+    locks: Mapping[str, Locked]
+    prompts: Mapping[str, Prompt]
+
+
+def derive(layout: Layout, read: Read, trust: Trust) -> Report:
+    """The report that follows from the files of `layout`.
+
+    Raises PowerError: P803 a damaged journal, P850 a file is not the one that the
+    journal names, P851 a sample that its receipt does not bear out, P852 samples
+    that are not those of the design; P43x, P570 and P6xx for plans, prompts and
+    receipts; P81x as the bench itself (`Watch`).
+    """
+    journal_data = read(layout.journal)
+    journal = parse_journal(journal_data, layout.path(layout.journal))
+    design = journal.design
+    if design is None:
+        fail("P803", "the journal is empty", place=layout.journal, hint=_BROKEN)
+    files = {arm.name: layout.lock(design.owner(arm)) for arm in design.arms}
+    locks = {arm.name: _locked(read, files[arm.name], arm) for arm in design.arms}
+    prompts_data = read(layout.prompts)
+    _same(layout.prompts, design.prompts_sha256, sha256(prompts_data))
+    sampling = next(iter(locks.values())).plan.sampling
+    prompts = parse_prompts(prompts_data, layout.path(layout.prompts), sampling, chat=True)
+    basis = Basis(
+        trust=trust,
+        arms={arm.name: arm for arm in design.arms},
+        locks=locks,
+        prompts={prompt.id: prompt for prompt in prompts},
+    )
+    _check_complete(journal, [prompt.id for prompt in prompts])
+    watch = Watch(natural=design.natural, rates=design.kind == "speed")
+    measured = []
+    for line in journal.samples:
+        sample = measure(line, read(line.receipt), basis, journal.rendered)
+        watch.see(sample)
+        measured.append(sample)
+    return build_report(
+        Sources(
+            design=design,
+            plans={name: locked.plan for name, locked in locks.items()},
+            locks={
+                name: FileRef(file=files[name], sha256=sha256(locked.data))
+                for name, locked in locks.items()
+            },
+            prompts_file=FileRef(file=layout.prompts, sha256=sha256(prompts_data)),
+            journal_file=FileRef(file=layout.journal, sha256=sha256(journal_data)),
+            prompts=[prompt.id for prompt in prompts],
+            preflights=journal.preflights,
+            measured=measured,
+        )
+    )
+
+
+def measure(
+    line: SampleLine, receipt: bytes, basis: Basis, rendered: Mapping[str, str]
+) -> Measured:
+    """The sample of a journal's line, its receipt verified and held against the plan and prompt.
+
+    Raises PowerError P851 where the line says something else than the receipt, and
+    as `verify_receipt`.
+    """
+    arm, prompt = basis.arms.get(line.arm), basis.prompts.get(line.prompt)
+    if arm is None or prompt is None:
+        _refuse(line, "names an arm or a prompt that this bench does not have", None, None)
+    locked = basis.locks[line.arm]
+    verified = verify_receipt(
+        receipt, trust=basis.trust, plan=locked.data, output=line.output, name=line.receipt
+    )
+    if verified.receipt_id != line.receipt_id:
+        _refuse(line, "has another receipt", line.receipt_id, verified.receipt_id)
+    statement = verified.statement
+    asked = statement.predicate.request
+    for what, expected, found in _asked(prompt, locked.plan, arm, rendered, asked):
+        if expected != found:
+            _refuse(line, f"ran with another {what}", expected, found)
+    if not fits(line, statement):
+        _refuse(line, "holds tokens or a text that were not signed", None, None)
+    return Measured(sample_of(line, statement), statement, tuple(line.ids), line.output)
+
+
+def _asked(
+    prompt: Prompt, plan: Plan, arm: ArmLine, rendered: Mapping[str, str], asked: RequestPart
+) -> Sequence[tuple[str, object, object]]:
+    text = prompt.text if prompt.messages is None else rendered.get(prompt.id)
+    sampling = plan.sampling
+    return (
+        ("prompt", None if text is None else sha256(text.encode()), asked.prompt_sha256),
+        ("reading of special tokens", prompt.messages is not None, asked.special_tokens),
+        ("`control`", arm.control, asked.control),
+        ("limit of tokens", prompt.max_tokens or sampling.max_tokens, asked.max_tokens),
+        ("stop sequences", stop_sha256(prompt.stop), asked.stop_sha256),
+        ("seed", sampling.seed if prompt.seed is None else prompt.seed, asked.seed),
+    )
+
+
+def _refuse(line: SampleLine, why: str, expected: object, found: object) -> NoReturn:
+    fail(
+        "P851",
+        f"the sample of prompt `{line.prompt}` {why}",
+        place=f"{line.receipt}: arm `{line.arm}`, round {line.round}",
+        expected=expected,
+        found=found,
+        hint=_BROKEN,
+    )
+
+
+def _locked(read: Read, name: str, arm: ArmLine) -> Locked:
+    data = read(name)
+    _same(name, arm.lock_sha256, sha256(data))
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        fail("P430", "the plan is not UTF-8 text", place=name, hint=_BROKEN)
+    plan = lock.loads(text, name)
+    _same(name, arm.plan_sha256, plan.lock.plan_sha256)
+    return Locked(plan, data)
+
+
+def _same(name: str, expected: str, found: str) -> None:
+    if expected != found:
+        fail(
+            "P850",
+            f"`{name}` is not the file that the bench ran with",
+            place=name,
+            expected=expected,
+            found=found,
+            hint=_BROKEN,
+        )
+
+
+def _check_complete(journal: Journal, prompts: Sequence[str]) -> None:
+    """Every sample of the design is there, once."""
+    design = journal.design
+    if design is None or len(prompts) != design.prompts:
+        fail("P852", "the prompts are not as many as were planned", place="", hint=_BROKEN)
+    wanted = set(cells(journal, prompts))
+    found = [(line.round, line.arm, line.prompt) for line in journal.samples]
+    if len(found) != len(set(found)) or set(found) != wanted:
+        fail(
+            "P852",
+            "the samples are not those that were planned",
+            place=str(journal.path),
+            expected=f"{len(wanted)} samples, each once",
+            found=f"{len(set(found) & wanted)} of them in {len(found)} lines",
+            hint="run the same `power bench` again: it goes on where it ended",
+        )
+
+
+def cells(journal: Journal, prompts: Sequence[str]) -> Sequence[tuple[int, str, str]]:
+    """Every sample of the journal's design by name, in order."""
+    design = journal.design
+    if design is None:
+        return ()
+    arms = [arm.name for arm in design.arms]
+    plain = Design(len(arms), len(prompts), design.rounds)
+    return [(cell.round, arms[cell.arm], prompts[cell.prompt]) for cell in plain.cells()]
+
+
+def cell_of(line: SampleLine, arms: Sequence[str], prompts: Sequence[str]) -> Cell:
+    """Where a journal's line stands in the design."""
+    return Cell(line.round, arms.index(line.arm), prompts.index(line.prompt))
+
+
+def reader(folder: Path) -> Read:
+    """Reads the files of a report from `folder`; raises PowerError P805."""
+
+    def read(name: str) -> bytes:
+        path = folder / name
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            fail(
+                "P805",
+                f"a file of the report cannot be read: {error.strerror}",
+                place=str(path),
+                hint="keep the files that `power bench` wrote together",
+            )
+
+    return read

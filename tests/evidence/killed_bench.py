@@ -1,0 +1,34 @@
+"""A bench that kills itself (SIGKILL) right before it journals sample number AFTER + 1.
+
+python -m tests.evidence.killed_bench FOLDER AFTER
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from power.evidence.journal import OpenJournal, SampleLine
+from tests.evidence.conftest import Scripted
+from tests.receipt.scripted import scripted_plan
+
+
+def main(folder: str, after: str) -> None:
+    real = OpenJournal.add_sample
+
+    def add(journal: OpenJournal, sample: SampleLine) -> None:
+        if len(journal.samples) == int(after):
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(journal, sample)
+
+    OpenJournal.add_sample = add  # type: ignore[method-assign]
+    scripted = Scripted(Path(folder))
+    plan = scripted_plan("prompt-lookup")
+    arms = [scripted.arm("control", plan, control=True), scripted.arm("plan", plan)]
+    scripted.run(scripted.bench(arms))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -17,6 +17,7 @@ from power.evidence.layout import Layout
 from power.evidence.parts import FileRef
 from power.evidence.report import Report, Sources, build_report
 from power.evidence.samples import Measured, Watch, fits, sample_of
+from power.manifest.files import UnreadableError, read_regular
 from power.plan import lock
 from power.plan.model import Plan
 from power.receipt.digests import sha256, stop_sha256
@@ -27,6 +28,9 @@ from power.runner.prompts import Prompt, parse_prompts
 
 Read = Callable[[str], bytes]
 """Gives the bytes of a file of the report, by its name."""
+
+FILE_LIMIT = 1 << 30
+"""Bytes of a file of a report, which is held in memory."""
 
 _BROKEN = "do not rely on this report: measure again, or get its maker's original files"
 
@@ -214,11 +218,11 @@ def reader(folder: Path) -> Read:
     def read(name: str) -> bytes:
         path = folder / name
         try:
-            return path.read_bytes()
-        except OSError as error:
+            return read_regular(path, FILE_LIMIT)
+        except UnreadableError as error:
             fail(
                 "P805",
-                f"a file of the report cannot be read: {error.strerror}",
+                f"a file of the report cannot be read: {error}",
                 place=str(path),
                 hint="keep the files that `power bench` wrote together",
             )

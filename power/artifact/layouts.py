@@ -18,6 +18,8 @@ from power.artifact.reader import Reader
 Shape = tuple[int, ...]
 Layout = dict[str, Shape]
 
+_ELEMENTWISE = ("_conv_base", "_conv1d.weight")  # matrices in shape alone
+_NO_PRODUCT = frozenset({"F64", "Q8_1", "Q8_K"})  # types without a dot product of their own
 _BLOCK = re.compile(r"blk\.(\d+)\.")
 
 
@@ -62,6 +64,30 @@ def check_tensors(
             )
 
 
+def check_storage(findings: Findings, header: Header) -> None:
+    """Find tensors of a type that the engine has no arithmetic for (P306); it ends its process.
+
+    Source: `binary_op` and `type_traits_cpu` in llama.cpp, ggml/src/ggml-cpu. Vectors
+    and the kernels of small convolutions are added and multiplied element by
+    element, which takes 32-bit floats; everything else is a factor of a matrix
+    product.
+    """
+    for name, tensor in header.tensors.items():
+        single = len(tensor.shape) == 1 or name.endswith(_ELEMENTWISE)
+        if tensor.type.integer or (
+            tensor.type.name == "F32" if single else tensor.type.name not in _NO_PRODUCT
+        ):
+            continue
+        findings.add(
+            "P306",
+            f"tensor `{name}` is stored as {tensor.type.name}: the engine cannot compute with it",
+            place=f"{tensor.file}: {name} at byte {tensor.at}",
+            expected="F32" if single else "a type that matrices are stored in, such as F16 or Q8_0",
+            found=tensor.type.name,
+            hint="convert the model again with a current llama.cpp",
+        )
+
+
 def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int) -> None:
     """Check a whole model's tensors against its architecture's recipe."""
     header, findings = reader.header, reader.findings
@@ -74,6 +100,7 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
         required = embedding | {"output_norm.weight": (dimensions.width,)}
         required |= recipe(reader, dimensions)
         check_tensors(findings, header, required, {"output.weight": (dimensions.width, vocabulary)})
+    check_storage(findings, header)
     if dimensions.nextn and dimensions.architecture not in _NEXTN_IN_RECIPE:
         _check_nextn(reader, dimensions)
 

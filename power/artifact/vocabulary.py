@@ -33,6 +33,7 @@ SPECIAL_NAMES = (
 # The tokenizers that a causal text model can have; llama.cpp, `llama_vocab::impl::load`.
 _TOKENIZERS = ("llama", "gpt2", "gemma4", "t5", "rwkv", "plamo2", "whitespace")
 _BYTE_LEVEL = "gpt2"  # its texts spell every byte as a printable character
+_NEEDS_BYTES = frozenset({"llama"})  # what it has no token for is spelled byte by byte
 _NEEDS_MERGES = frozenset({"gpt2", "gemma4"})
 _MERGELESS_PRE = "kimi-k2"
 _TOKEN_TYPES = range(7)  # undefined, normal, unknown, control, user-defined, unused, byte
@@ -154,6 +155,8 @@ def _check_texts(reader: Reader, tokens: Strings, model: str) -> dict[bytes, int
     unique = set(items)
     if len(unique) < len(items) or b"" in unique:
         _find_duplicate(reader, items)
+    if model in _NEEDS_BYTES:
+        _find_missing_byte(reader, unique)
     try:
         text = b"\n".join(items).decode("utf-8")
     except UnicodeDecodeError:
@@ -176,6 +179,19 @@ def _find_duplicate(reader: Reader, items: list[bytes]) -> None:
                 f"tokens {first} and {index} have the same text `{_shown(item)}`",
                 "unique texts",
                 f"ids {first} and {index}",
+            )
+            return
+
+
+def _find_missing_byte(reader: Reader, unique: set[bytes]) -> None:
+    """The engine ends its process at the first text that needs a byte without a token."""
+    for byte in range(256):
+        if b"<0x%02X>" % byte not in unique and (byte > 0x7F or bytes([byte]) not in unique):  # noqa: PLR2004 - ASCII
+            _bad_text(
+                reader,
+                f"no token stands for the byte 0x{byte:02x}, as `{MODEL}` `llama` needs",
+                f"`<0x{byte:02X}>`, one of 256 byte tokens",
+                "none",
             )
             return
 

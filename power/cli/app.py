@@ -12,6 +12,7 @@ import click
 
 from power import __version__
 from power.cli.console import (
+    OUT_OF_MEMORY,
     drop_stdout,
     open_standard_streams,
     unwritable,
@@ -97,6 +98,9 @@ def run() -> None:
     except PowerError as error:
         write_stderr(as_text(error.diagnostics, color=wants_color()))
         raise SystemExit(int(error.exit_code)) from None
+    except MemoryError:
+        write_stderr(as_text([OUT_OF_MEMORY], color=wants_color()))
+        raise SystemExit(int(ExitCode.ENGINE_FAILED)) from None
     except OSError as error:
         # Only `--help` and `--version` print without `write_stdout`.
         drop_stdout()

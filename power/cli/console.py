@@ -19,6 +19,12 @@ from typing import Any, Self, TextIO
 from power.cli.signals import is_interrupt
 from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_json, as_text, escape
 
+OUT_OF_MEMORY = Diagnostic(
+    code="P709",
+    message="this process ran out of memory",
+    hint="close other programs, raise its limit (`ulimit -v`), or use a smaller model",
+)
+
 Report = Callable[[int, int], None]  # done, total
 
 
@@ -170,6 +176,9 @@ class Verb:
         elif isinstance(error, BrokenPipeError):
             drop_stdout()
             self.exit_code = ExitCode.INTERRUPTED
+        elif isinstance(error, MemoryError):
+            self._diagnostics.append(OUT_OF_MEMORY)
+            self.exit_code = ExitCode.ENGINE_FAILED
         elif error is not None:
             return
         try:

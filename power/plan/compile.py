@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -166,9 +167,14 @@ def write_lock(path: Path, compiled: Compiled) -> bool:
     P441 the plan cannot be written.
     """
     data = compiled.text.encode()
-    if not path.exists() and not path.is_symlink():
-        files.write_atomic(path, data, overwrite=False)
-        return True
+    if not os.path.lexists(path):
+        try:
+            files.write_atomic(path, data, overwrite=False)
+        except PowerError as error:  # another compile may have been faster: look at its file
+            if error.diagnostics[0].code != "P440":
+                raise
+        else:
+            return True
     text = _present(path)
     if text == compiled.text:
         return False

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from power.diagnostics import fail
+
+_NO_UNNAMED_FILES = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
+"""What O_TMPFILE gives on a kernel or a file system that has no such files."""
 
 
 def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644) -> None:
     """Write `data` to `path` so that a crash leaves the old file or the new one.
 
-    A temporary file in the same folder is written and synced, then takes the
-    name in one step; the folder is synced too. A symbolic link at `path` is
-    replaced, not followed. `mode` holds whatever the umask.
+    The bytes are synced before they get the name, in one step; the folder is
+    synced too. A new file has no other name before, where the file system can
+    do that, so that not even a kill leaves anything behind. A symbolic link at
+    `path` is replaced, not followed. `mode` holds whatever the umask.
 
     Raises PowerError: P440 `path` exists and `overwrite` is False, P441 the
     operating system refused.
     """
-    temporary = path.parent / f".power-{secrets.token_hex(8)}.tmp"
     try:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _write_new(temporary, data, mode)
-            if overwrite:
-                os.replace(temporary, path)  # noqa: PTH105 - the call whose atomicity we rely on
-            else:
-                os.link(temporary, path, follow_symlinks=False)  # fails when `path` exists
+            if overwrite or not _link_unnamed(folder, path.name, data, mode):
+                _write_named(path, data, mode, overwrite=overwrite)
+            os.fsync(folder)
         finally:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-        _sync_folder(path.parent)
+            os.close(folder)
     except FileExistsError:
         _refuse_existing(path)
     except OSError as error:
@@ -42,6 +43,48 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
             place=str(path),
             hint="check the folder, its permissions and the space left",
         )
+
+
+def _link_unnamed(folder: int, name: str, data: bytes, mode: int) -> bool:
+    """Give a file without a name its name in `folder`; False where that cannot be done."""
+    unnamed = getattr(os, "O_TMPFILE", 0)  # Linux has it
+    if not unnamed:
+        return False
+    try:
+        fd = os.open(".", unnamed | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED_FILES:
+            return False
+        raise
+    with os.fdopen(fd, "wb") as file:
+        _fill(file, data, mode)
+        source = f"/proc/self/fd/{fd}"
+        if not os.path.lexists(source):
+            return False
+        os.link(source, name, dst_dir_fd=folder, follow_symlinks=True)  # fails when it exists
+    return True
+
+
+def _write_named(path: Path, data: bytes, mode: int, *, overwrite: bool) -> None:
+    temporary = path.parent / f".power-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            _fill(file, data, mode)
+        if overwrite:
+            os.replace(temporary, path)  # noqa: PTH105 - the call whose atomicity we rely on
+        else:
+            os.link(temporary, path, follow_symlinks=False)  # fails when `path` exists
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+
+
+def _fill(file: IO[bytes], data: bytes, mode: int) -> None:
+    file.write(data)
+    file.flush()
+    os.fchmod(file.fileno(), mode)
+    os.fsync(file.fileno())
 
 
 def check_new(path: Path) -> None:
@@ -74,20 +117,3 @@ def _refuse_existing(path: Path) -> NoReturn:
         place=str(path),
         hint="choose another name, or move the file away",
     )
-
-
-def _write_new(path: Path, data: bytes, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fchmod(file.fileno(), mode)
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

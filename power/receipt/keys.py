@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from power.diagnostics import fail
 from power.manifest.files import UnreadableError, read_regular
-from power.plan.files import write_atomic
+from power.plan.files import check_new, write_atomic
 from power.receipt.passphrase import PassphraseSource
 from power.receipt.private_files import SECRET_BYTES, make_folder, read_private
 
@@ -67,8 +67,8 @@ def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) 
 
     The private half is PKCS#8 PEM, encrypted when there is a passphrase (the
     strongest scheme of the library: PBES2 with AES-256). Raises P440 when one
-    of the two files exists, P441 when they cannot be written; then neither is
-    left behind.
+    of the two files exists, P441 when they cannot be written. Whatever happens,
+    a private half is never there without its public one.
     """
     private: PrivateKey
     if kind == "ed25519":
@@ -77,12 +77,14 @@ def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) 
         private = ec.generate_private_key(ec.SECP256R1())
     beside = public_path(path)
     make_folder(path.parent, 0o700)
+    check_new(path)
     # The public half first: what a crash between the two leaves behind is no secret.
     write_atomic(beside, public_pem(private.public_key()), overwrite=False)
     try:
         write_atomic(path, _private_pem(private, passphrase), overwrite=False, mode=0o600)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        if not os.path.lexists(path):
+            beside.unlink(missing_ok=True)
         raise
     return KeyFiles(path, beside, keyid(private.public_key()))
 

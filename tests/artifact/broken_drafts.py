@@ -149,7 +149,7 @@ _BROKEN: dict[str, tuple[str, Callable[[Gguf], object], str, str, str]] = {
         "64-bit",
         "dies",
     ),
-    "an id outside": ("dspark", lambda g: _markov(reduced(g, [1, 99])), "P333", "99", "dies"),
+    "an id outside": ("dspark", lambda g: _markov(reduced(g, [1, 999])), "P333", "999", "dies"),
     "a negative id": ("eagle3", lambda g: reduced(g, [-3, 2]), "P333", "token -3", "dies"),
     "an id twice": ("dflash", lambda g: reduced(g, [2, 2]), "P333", "twice", "takes"),
     "ids without a head": (

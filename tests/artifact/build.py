@@ -123,7 +123,7 @@ def _or(value: int | None, default: int) -> int:
 
 TOKENS = [
     *("<unk>", "<s>", "</s>", "<mask>"),
-    *(f"<0x{byte:02X}>" for byte in range(16)),
+    *(f"<0x{byte:02X}>" for byte in range(256)),
     *(f"word{index}" for index in range(12)),
 ]
 WIDTH, INNER, HEADS, HEAD = 32, 64, 4, 8

@@ -228,7 +228,7 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
     ),
     "a mask token outside": (
         "dflash",
-        lambda g: g.put("tokenizer.ggml.mask_token_id", U32, 99),
+        lambda g: g.put("tokenizer.ggml.mask_token_id", U32, 999),
         "P312",
         "mask_token_id",
     ),
@@ -296,7 +296,7 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
         "P333",
         "64-bit",
     ),
-    "an id outside": ("dflash", lambda g: reduced(g, [1, 32]), "P333", "token 32"),
+    "an id outside": ("dflash", lambda g: reduced(g, [1, 272]), "P333", "token 272"),
     "a negative id": ("eagle3", lambda g: reduced(g, [-1, 2]), "P333", "token -1"),
     "an id twice": ("eagle3", lambda g: reduced(g, [2, 2]), "P333", "twice"),
     "ids without a head": (
@@ -315,13 +315,13 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
         "dflash",
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], "other"]),
         "P320",
-        "token 31",
+        "token 271",
     ),
     "a vocabulary one longer": (
         "eagle3",
         lambda g: build.tokenizer(g, [*TOKENS, "more"]),
         "P320",
-        "33 tokens",
+        "273 tokens",
     ),
     "an adapter": ("dflash", lambda g: g.put("general.type", STRING, "adapter"), "P301", "adapter"),
 }
@@ -341,7 +341,9 @@ def test_refused(name: str, read: Read, refusal: Refusal) -> None:
 ALLOWED: dict[str, tuple[str, Change, int | None]] = {
     "a head and embeddings of its own": (
         "dflash",
-        lambda g: g.tensor("output.weight", (WIDTH, 32)).tensor("token_embd.weight", (WIDTH, 32)),
+        lambda g: g.tensor("output.weight", (WIDTH, len(TOKENS))).tensor(
+            "token_embd.weight", (WIDTH, len(TOKENS))
+        ),
         None,
     ),
     "a reduced head": ("dflash", lambda g: reduced(g, [7, 1, 30]), 3),
@@ -407,14 +409,16 @@ def test_a_target_that_does_not_show_its_layers(read: Read, refusal: Refusal) ->
 def test_eagle3_of_another_width_needs_its_own_embeddings(read: Read, refusal: Refusal) -> None:
     """What it borrows from the target has the target's width."""
     target = llama()
-    for name, shape in (("token_embd.weight", (64, 32)), ("output_norm.weight", (64,))):
+    for name, shape in (("token_embd.weight", (64, len(TOKENS))), ("output_norm.weight", (64,))):
         target.tensor(name, shape)
     target.put("llama.embedding_length", U32, 64)
     draft = build.eagle3().put("eagle3.target_hidden_size", U32, 64)
     draft.tensor("fc.weight", (3 * 64, WIDTH))
     shown = refusal(lambda: check_pair("eagle3", read(draft), read(target)))
     assert "`eagle3.embedding_length` is 32, the target's width 64" in shown
-    draft.tensor("token_embd.weight", (WIDTH, 32)).tensor("output.weight", (WIDTH, 32))
+    draft.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor(
+        "output.weight", (WIDTH, len(TOKENS))
+    )
     assert check_pair("eagle3", read(draft), read(target)).kind == "eagle3"
 
 

@@ -48,7 +48,7 @@ def test_a_target(look: Inspect) -> None:
     assert report["metadata"]["llama.block_count"] == 3
     assert report["metadata"]["tokenizer.ggml.tokens"] == {
         "type": "array of string",
-        "count": 32,
+        "count": len(TOKENS),
         "first": TOKENS[:3],
     }
     assert report["special_tokens"]["eos"] == {"id": 2, "text": "</s>"}

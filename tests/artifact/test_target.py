@@ -163,35 +163,35 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "types of another length": (
         lambda g: g.put_array("tokenizer.ggml.token_type", I32, [1] * 7),
         "P310",
-        "7 items for 32 tokens",
+        "7 items for 272 tokens",
     ),
     "a negative type": (
-        lambda g: g.put_array("tokenizer.ggml.token_type", I32, [1] * 31 + [-1]),
+        lambda g: g.put_array("tokenizer.ggml.token_type", I32, [1] * 271 + [-1]),
         "P310",
-        "token 31 has type -1",
+        "token 271 has type -1",
     ),
     "type 7": (
-        lambda g: g.put_array("tokenizer.ggml.token_type", I32, [7] + [1] * 31),
+        lambda g: g.put_array("tokenizer.ggml.token_type", I32, [7] + [1] * 271),
         "P310",
         "token 0 has type 7",
     ),
     "scores of another length": (
-        lambda g: g.put_array("tokenizer.ggml.scores", F32, [0.0] * 33),
+        lambda g: g.put_array("tokenizer.ggml.scores", F32, [0.0] * 273),
         "P310",
-        "33 items for 32 tokens",
+        "273 items for 272 tokens",
     ),
     "a score of NaN": (
-        lambda g: g.put_array("tokenizer.ggml.scores", F32, [math.nan] + [0.0] * 31),
+        lambda g: g.put_array("tokenizer.ggml.scores", F32, [math.nan] + [0.0] * 271),
         "P310",
         "not finite",
     ),
     "bos outside": (
-        lambda g: g.put("tokenizer.ggml.bos_token_id", U32, 32),
+        lambda g: g.put("tokenizer.ggml.bos_token_id", U32, 272),
         "P312",
-        "`tokenizer.ggml.bos_token_id` is 32",
+        "`tokenizer.ggml.bos_token_id` is 272",
     ),
     "a fill-in token outside": (
-        lambda g: g.put("tokenizer.ggml.fim_pad_token_id", U32, 99),
+        lambda g: g.put("tokenizer.ggml.fim_pad_token_id", U32, 999),
         "P312",
         "fim_pad_token_id",
     ),
@@ -218,24 +218,24 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
     "a token with NUL": (
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], "a\0"]),
         "P311",
-        "token 31",
+        "token 271",
     ),
     "a token that sets the window's title": (
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], "\x1b]0;x\x07"]),
         "P311",
-        "token 31",
+        "token 271",
     ),
     "a token that is not UTF-8": (
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], b"\xff\xfe"]),
         "P311",
-        "token 31 is not UTF-8",
+        "token 271 is not UTF-8",
     ),
     "a control character where bytes are spelled": (
         lambda g: _byte_pairs(g).put_array(
             "tokenizer.ggml.tokens", STRING, [*TOKENS[:-1], "\x1b["]
         ),
         "P311",
-        "token 31",
+        "token 271",
     ),
     "a merge without a separator": (
         lambda g: _byte_pairs(g).put_array("tokenizer.ggml.merges", STRING, ["w o", " x"]),
@@ -248,7 +248,7 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
         "tokenizer.ggml.merges",
     ),
     "types of bytes": (
-        lambda g: g.put_array("tokenizer.ggml.token_type", U8, [1] * 32),
+        lambda g: g.put_array("tokenizer.ggml.token_type", U8, [1] * 272),
         "P303",
         "array of uint8",
     ),
@@ -323,7 +323,7 @@ def test_accepted(name: str, read: Read) -> None:
 
 
 def test_everything_wrong_is_said_at_once(read: Read, refusal: Refusal) -> None:
-    gguf = llama().put("llama.context_length", U32, 0).put("tokenizer.ggml.eos_token_id", U32, 99)
+    gguf = llama().put("llama.context_length", U32, 0).put("tokenizer.ggml.eos_token_id", U32, 999)
     gguf.put("llama.rope.freq_base", F32, math.nan)
     header = read(gguf)
     shown = refusal(lambda: check_target(header))

@@ -39,8 +39,8 @@ DIFFERENCES: dict[str, tuple[Callable[[Gguf], object], str]] = {
         lambda g: g.put_array("tokenizer.ggml.tokens", STRING, [*TOKENS[:-2], *TOKENS[:-3:-1]]),
         f"token {LAST - 1} ",
     ),
-    "one token more": (lambda g: tokenizer(g, [*TOKENS, "more"]), "33 tokens"),
-    "one token less": (lambda g: tokenizer(g, TOKENS[:-1]), "31 tokens"),
+    "one token more": (lambda g: tokenizer(g, [*TOKENS, "more"]), "273 tokens"),
+    "one token less": (lambda g: tokenizer(g, TOKENS[:-1]), "271 tokens"),
     "no types": (lambda g: g.drop("tokenizer.ggml.token_type"), "tokenizer.ggml.token_type"),
     "merges in another order": (
         lambda g: g.put_array("tokenizer.ggml.merges", STRING, MERGES[::-1]),
@@ -126,21 +126,21 @@ def test_a_broken_vocabulary_raises(read: Read, refusal: Refusal) -> None:
     ("texts", "special", "ends"),
     [
         (["a", "b"], {}, {2}),
-        (["<|im_end|>", "<|endoftext|>"], {}, {2, 32, 33}),
-        (["a", "b"], {"eot": 32, "eom": 33}, {2, 32, 33}),
-        (["<|fim_pad|>", "<|file_sep|>"], {}, {2, 32, 33}),
-        (["<|fim_pad|>", "b"], {"fim_pad": 33}, {2, 33}),
+        (["<|im_end|>", "<|endoftext|>"], {}, {2, 272, 273}),
+        (["a", "b"], {"eot": 272, "eom": 273}, {2, 272, 273}),
+        (["<|fim_pad|>", "<|file_sep|>"], {}, {2, 272, 273}),
+        (["<|fim_pad|>", "b"], {"fim_pad": 273}, {2, 273}),
         (["<|fim_middle|>", "<|fim_suffix|>"], {}, {2}),
-        (["<|end|>", "<|call|>", "<|return|>"], {}, {2, 33, 34}),
-        (["<|end|>", "<|calls|>", "<|flush|>"], {}, {2, 33, 34}),
-        (["<|end|>", "<|call|>"], {}, {2, 32, 33}),
-        (["<|tool_response>", "<turn|>"], {"eos": 33}, {32, 33}),
+        (["<|end|>", "<|call|>", "<|return|>"], {}, {2, 273, 274}),
+        (["<|end|>", "<|calls|>", "<|flush|>"], {}, {2, 273, 274}),
+        (["<|end|>", "<|call|>"], {}, {2, 272, 273}),
+        (["<|tool_response>", "<turn|>"], {"eos": 273}, {272, 273}),
     ],
 )
 def test_the_set_that_ends_generation(
     texts: list[str], special: dict[str, int], ends: set[int], read: Read
 ) -> None:
-    """`</s>` is token 2 and the stated end; ids from 32 on are `texts`."""
+    """`</s>` is token 2 and the stated end; ids from 272 on are `texts`."""
     gguf = tokenizer(Gguf(), [*TOKENS, *texts])
     for name, number in special.items():
         gguf.put(f"tokenizer.ggml.{name}_token_id", U32, number)

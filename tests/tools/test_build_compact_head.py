@@ -144,7 +144,7 @@ def test_the_file_says_what_it_was_made_from(files: dict[str, Path], tmp_path: P
 
 def test_quantised_rows_stay_as_they_are(tmp_path: Path) -> None:
     """A Q8_0 row of 32 numbers is one block of 34 bytes."""
-    rows = [bytes([index]) * 34 for index in range(len(build.TOKENS))]
+    rows = [bytes([index % 251]) * 34 for index in range(len(build.TOKENS))]
     draft = build.eagle3().tensor(
         "output.weight",
         (build.WIDTH, len(rows)),

@@ -13,7 +13,7 @@ from power.artifact.dimensions import Dimensions, read_dimensions
 from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
 from power.artifact.header import Header
-from power.artifact.layouts import Layout, check_tensors
+from power.artifact.layouts import Layout, check_storage, check_tensors
 from power.artifact.reader import Reader
 from power.artifact.target import check_general_type, facts_of
 from power.artifact.vocabulary import Vocabulary, read_vocabulary
@@ -185,6 +185,7 @@ class FeatureDraft:
     def check_tensors(self, required: Layout, optional: Layout) -> None:
         """Check shapes, and that the file holds nothing else (P307)."""
         check_tensors(self.findings, self.header, required, optional)
+        check_storage(self.findings, self.header)
         for name, tensor in self.header.tensors.items():
             if name not in required and name not in optional:
                 self.findings.add(

@@ -1,0 +1,39 @@
+"""Sound pairs to start from: a target alone, or with a draft of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.artifact import build
+from tests.artifact.build import Gguf
+
+
+@dataclass(frozen=True)
+class Seed:
+    """`kind` is the strategy; without `draft` the target is driven alone."""
+
+    kind: str
+    target: Callable[[], Gguf]
+    draft: Callable[[], Gguf] | None = None
+
+
+def _smaller() -> Gguf:
+    return build.llama(1)
+
+
+def _reduced() -> Gguf:
+    return build.reduced(build.dflash(), [0, 5, 9])
+
+
+SEEDS = {
+    "llama": Seed("off", build.llama),
+    "qwen35": Seed("off", build.qwen35),
+    "mtp": Seed("mtp", build.qwen35),
+    "draft-model": Seed("draft-model", build.llama, _smaller),
+    "eagle3": Seed("eagle3", build.llama, build.eagle3),
+    "dflash": Seed("dflash", build.llama, build.dflash),
+    "dflash-reduced": Seed("dflash", build.llama, _reduced),
+    "dflash2": Seed("dflash2", build.llama, build.dflash2),
+    "dspark": Seed("dspark", build.llama, build.dspark),
+}

@@ -11,11 +11,11 @@ import pytest
 from power.artifact import comparison
 from power.artifact.findings import Findings
 from power.artifact.header import read_header
-from power.artifact.vocabulary import Vocabulary, vocabulary_of
+from power.artifact.vocabulary import MODEL, Vocabulary, vocabulary_of
 from power.backends.scripted.model import ScriptedModel
 from power.backends.scripted.target import ScriptedTarget
 from power.plan import rules
-from tests.artifact.build import TOKENS, Gguf, tokenizer
+from tests.artifact.build import STRING, TOKENS, Gguf, tokenizer
 from tests.property.mutation import Mutant
 
 BATCH = Mutant("B >= K + 1", "power.plan.rules", "batch < k + 2:", "batch < k + 1:")
@@ -64,13 +64,14 @@ def test_a_staging_row_less_is_noticed() -> None:
 
 @pytest.fixture
 def vocabularies(tmp_path: Path) -> list[Vocabulary]:
-    """A vocabulary, then one with another text at id 0, at id 1, and so on to the last."""
-    others = [[*TOKENS[:i], "other", *TOKENS[i + 1 :]] for i in range(len(TOKENS))]
+    """A vocabulary, then one with another text at id 0, at id 1, and so on to id 31."""
+    others = [[*TOKENS[:i], "other", *TOKENS[i + 1 :]] for i in range(len(TOKENS))][:32]
     return [_read(tmp_path / f"{i}.gguf", tokens) for i, tokens in enumerate([TOKENS, *others])]
 
 
 def _read(path: Path, tokens: list[str] | list[str | bytes]) -> Vocabulary:
-    path.write_bytes(tokenizer(Gguf(), tokens).encode())
+    gguf = tokenizer(Gguf(), tokens).put(MODEL, STRING, "rwkv")  # any text may be any other
+    path.write_bytes(gguf.encode())
     fd = os.open(path, os.O_RDONLY)
     try:
         return vocabulary_of(read_header(fd, path.stat().st_size, path.name))

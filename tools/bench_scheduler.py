@@ -102,7 +102,7 @@ def decode(width: int, proposer: Proposer, tokens: int, stop: Sequence[bytes]) -
         proposer=proposer,
         sampler=target,
         vocabulary=target,
-        controller=make_controller(settings),
+        controller=make_controller(settings, proposer),
         settings=settings,
         max_tokens=tokens,
         stop=stop,

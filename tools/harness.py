@@ -107,13 +107,14 @@ def request(  # noqa: PLR0913 - what one request is made of
     sampler: Sampler | None = None,
 ) -> Outcome:
     """One request through the scheduler; `proposer` and `sampler` in place of the session's own."""
+    proposer = proposer or session.proposer
     return generate(
         prompt=ids,
         target=session.target,
-        proposer=proposer or session.proposer,
+        proposer=proposer,
         sampler=sampler or session.sampler,
         vocabulary=engine.vocabulary,
-        controller=make_controller(settings),
+        controller=make_controller(settings, proposer),
         settings=settings,
         max_tokens=max_tokens,
         stop=(),

@@ -167,7 +167,7 @@ def meaning(path: str, name: str, field: FieldInfo) -> str:
         key = ".".join(parts[start:])
         if key in MEANINGS:
             return MEANINGS[key]
-    same_key = dict(sections(Settings))[parts[-2]].model_fields[name]
+    same_key = dict(sections(Settings))[path].model_fields[name]
     if same_key.description is None:
         raise KeyError(f"{path}.{name} is explained nowhere")
     return same_key.description

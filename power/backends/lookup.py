@@ -17,6 +17,9 @@ LONGEST = 5
 SHORTEST = 2
 """Tokens of the last n-gram that is looked for."""
 
+LONGEST_GRADE = 32
+"""Tokens that a grade looks back at most."""
+
 _Gram = tuple[int, ...]
 
 
@@ -72,6 +75,7 @@ class PromptLookup:
     def __init__(self, max_width: int) -> None:
         self._width = max_width
         self._text: list[int] = []
+        self._end = 0  # of the last match; what follows it was proposed
         self._indexes = [_Index(self._text, 0)]
 
     @property
@@ -94,8 +98,19 @@ class PromptLookup:
         for index in self._indexes:
             end = index.find()
             if end is not None:
+                self._end = end
                 return self._text[end : end + limit]
         return ()
+
+    def grade(self) -> int:
+        """How many tokens before the last match equal those at the end of the text, at most 32.
+
+        Longer than what the index looks for: the longer, the likelier the text goes
+        on in the same way.
+        """
+        text, end = self._text, self._end
+        most = min(LONGEST_GRADE, end)
+        return next((n for n in range(most) if text[end - 1 - n] != text[-1 - n]), most)
 
     def commit(self, emitted: Sequence[int], accepted: int) -> None:  # noqa: ARG002 - the protocol's
         """Append the round's tokens; what was accepted makes no difference."""

@@ -19,6 +19,8 @@ from power.manifest.model import SECTIONS, Draft, Settings, Target
 
 Layer = Literal["manifest", "profile", "default"]
 
+_CONTROLLER = ("controller", "spec_mtp_adaptive")
+
 # Strategies whose proposer projects a draft vocabulary that FR can cut short.
 FR_STRATEGIES = frozenset({"mtp", "dflash", "dspark", "eagle3"})
 
@@ -141,6 +143,9 @@ def merge(loaded: LoadedManifest, profile: LoadedProfile | None) -> Effective:
         below, above = _written(lower, section), _written(loaded.manifest, section)
         if above.get("shape") == "natural":
             below.pop("rows", None)  # it was the rows of the shape that this one replaces
+        for key, other in (_CONTROLLER, _CONTROLLER[::-1]):
+            if key in above:
+                below.pop(other, None)  # two spellings of one setting
         merged[section] = type(getattr(loaded.manifest, section))(**{**below, **above})
     return Effective(loaded, profile, Settings(**merged))
 

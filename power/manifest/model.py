@@ -65,6 +65,14 @@ Feature = Annotated[
     AfterValidator(text_rules.feature),
     Expected("the name of a device or feature, such as `cuda`"),
 ]
+Decimal = Annotated[
+    str,
+    AfterValidator(text_rules.decimal),
+    Expected("a decimal as text, such as `1.84`"),
+]
+RowCount = Annotated[
+    str, AfterValidator(text_rules.row_count), Expected("a number of rows from 1 to 4096")
+]
 Size = Annotated[int, Field(ge=1, le=LARGEST_INTEGER)]
 Cpu = Annotated[int, Field(ge=0, le=4095)]
 
@@ -119,6 +127,19 @@ class Draft(Artifact):
     target_sha256: Sha256
 
 
+class Cost(Section):
+    """What a round costs, in passes of one row, as it was measured.
+
+    The cost controller uses the row counts that `rows` lists, and no others.
+    """
+
+    draft_call: Decimal = Field("0", description="asking the proposer once; 0 for a lookup")
+    draft_step: Decimal = Field("0", description="each token that it proposes")
+    rows: Annotated[dict[RowCount, Decimal], AfterValidator(text_rules.by_rows)] = Field(
+        description="a pass, by its number of rows", min_length=1, max_length=65
+    )
+
+
 class Speculation(Section):
     """How to propose: strategy and widths. The `spec_*` names are the legacy ones."""
 
@@ -139,8 +160,19 @@ class Speculation(Section):
         None, ge=1024, le=1_048_576, description="FR: rows the draft head projects; omit for all"
     )
     spec_mtp_adaptive: bool = Field(
-        default=False, description="start at min(K, S), widen or stop by what is accepted"
+        default=False, description='`controller = "adaptive"`, as older files say it'
     )
+    controller: Literal["fixed", "adaptive", "cost"] | None = Field(
+        None,
+        description="who sets the width of a round: always K; min(K, S), widened or stopped once "
+        "by what is accepted; or what pays, by `cost`. Omit for fixed",
+    )
+    cost: Cost | None = Field(None, description="for the cost controller")
+
+    @property
+    def width_controller(self) -> Literal["fixed", "adaptive", "cost"]:
+        """Who sets the width, however it was written."""
+        return self.controller or ("adaptive" if self.spec_mtp_adaptive else "fixed")
 
 
 class Graph(Section):

@@ -23,7 +23,7 @@ def check_rules(effective: Effective) -> tuple[Diagnostic, ...]:
     """Every rule that the merged settings break; empty when they hold."""
     rules = [_shape, _context, _exactness]
     if effective.implied != "off":
-        rules += [_strategy, _widths, _adaptive, _reduced_vocabulary]
+        rules += [_strategy, _widths, _controller, _adaptive, _reduced_vocabulary]
     return tuple(finding for rule in rules for finding in rule(effective))
 
 
@@ -189,11 +189,32 @@ def _context(effective: Effective) -> Iterator[Diagnostic]:
         )
 
 
+def _controller(effective: Effective) -> Iterator[Diagnostic]:
+    speculation = effective.settings.speculation
+    asked, written = speculation.controller, speculation.model_fields_set
+    if asked is None or "spec_mtp_adaptive" not in written:
+        return
+    if (asked == "adaptive") != speculation.spec_mtp_adaptive:
+        yield _finding(
+            effective,
+            "P147",
+            "`controller` and `spec_mtp_adaptive` name two controllers",
+            ("speculation", "controller", "one"),
+            ("speculation", "spec_mtp_adaptive", "and another"),
+            expected="the same one, or only `controller`",
+            found=f"controller = {asked}, "
+            + _value(effective, "speculation", "spec_mtp_adaptive", speculation.spec_mtp_adaptive),
+            hint="leave `spec_mtp_adaptive` out",
+        )
+
+
 def _adaptive(effective: Effective) -> Iterator[Diagnostic]:
     speculation = effective.settings.speculation
-    if not speculation.spec_mtp_adaptive:
+    kind = speculation.width_controller
+    if kind == "fixed":
         return
-    place = ("speculation", "spec_mtp_adaptive", "asked for")
+    key = "spec_mtp_adaptive" if speculation.controller is None else "controller"
+    place = ("speculation", key, "asked for")
     if effective.implied == "dflash2":
         other = (
             ("speculation", "spec_mode", "this strategy")
@@ -203,13 +224,15 @@ def _adaptive(effective: Effective) -> Iterator[Diagnostic]:
         yield _finding(
             effective,
             "P135",
-            "the adaptive controller is not for `dflash2`",
+            f"the {kind} controller is not for `dflash2`",
             place,
             other,
-            expected="spec_mtp_adaptive = false",
-            found="true",
-            hint="leave `spec_mtp_adaptive` out: no evidence exists yet that it is sound there",
+            expected="a fixed width",
+            found=kind,
+            hint=f"leave `{key}` out: no evidence exists yet that it is sound there",
         )
+    if kind == "cost":
+        return
     needed = max(speculation.spec_draft_min, 1)
     snapshots = speculation.spec_mtp_recurrent_snapshots
     if snapshots < needed:

@@ -21,11 +21,15 @@ _LINE_LIMIT = 500
 _PATH_LIMIT = 1024
 _PART_LIMIT = 255
 _GRAMMAR_LIMIT = 64 * 1024
+ROWS_LIMIT = 4096
+"""Most rows of a pass."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 """The names that manifests, profiles and plans may have: whole, and safe in a path."""
 _FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
 _FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?")
+_ROW_COUNT = re.compile(r"[1-9][0-9]{0,3}")
 _HEX64 = re.compile(r"[0-9a-f]{64}")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 # What a person, a shell or another system may take for `.`, `/`, `\` or `:`.
@@ -70,6 +74,28 @@ def feature(value: str) -> str:
     if not _FEATURE.fullmatch(value):
         _refuse("is not the name of a host feature", "write it as `cuda`")
     return value
+
+
+def decimal(value: str) -> str:
+    """A decimal of at most six digits on either side, in its one spelling: `1.50` is `1.5`."""
+    if not _DECIMAL.fullmatch(value):
+        _refuse("is not a decimal", "write digits, with a point and at most six digits behind it")
+    return value.rstrip("0").removesuffix(".") if "." in value else value
+
+
+def row_count(value: str) -> str:
+    """A number of rows as the key of a table."""
+    if not _ROW_COUNT.fullmatch(value) or int(value) > ROWS_LIMIT:
+        _refuse("is not a number of rows", "write it as `8`")
+    return value
+
+
+def by_rows(values: dict[str, str]) -> dict[str, str]:
+    """A table by row count, in ascending order; each row costs something."""
+    for rows, cost in values.items():
+        if cost == "0":
+            _refuse(f"holds a pass of {rows} rows that costs nothing", "measure it")
+    return dict(sorted(values.items(), key=lambda item: int(item[0])))
 
 
 def sha256(value: str) -> str:

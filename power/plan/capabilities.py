@@ -52,6 +52,7 @@ class Traits:
     external: it runs a draft artifact of the kind of the same name.
     model: a model proposes, so there are probabilities to cut (`spec_draft_p_min`)
         and the adaptive controller may be asked for.
+    weighed: the cost controller may be asked for.
     reducible: its head may project fewer rows than the vocabulary has (FR): those
         that a `d2t` table of the draft names (rule `d2t`), else the first ones, as
         many as the manifest asks for (rule `prefix`).
@@ -61,19 +62,20 @@ class Traits:
     model: bool = False
     reducible: bool = False
     adaptive: bool = False
+    weighed: bool = False
 
 
 TRAITS: Mapping[Strategy, Traits] = {
     "off": Traits(),
-    "prompt-lookup": Traits(),
-    "ngram-context": Traits(),
-    "draft-model": Traits(external=True, model=True, adaptive=True),
-    "mtp": Traits(model=True, reducible=True, adaptive=True),
-    "dflash": Traits(external=True, model=True, reducible=True, adaptive=True),
+    "prompt-lookup": Traits(weighed=True),
+    "ngram-context": Traits(weighed=True),
+    "draft-model": Traits(external=True, model=True, adaptive=True, weighed=True),
+    "mtp": Traits(model=True, reducible=True, adaptive=True, weighed=True),
+    "dflash": Traits(external=True, model=True, reducible=True, adaptive=True, weighed=True),
     # Its lattice walk has one shape: another width or head is an error until there is evidence.
     "dflash2": Traits(external=True, model=True),
-    "dspark": Traits(external=True, model=True, reducible=True, adaptive=True),
-    "eagle3": Traits(external=True, model=True, reducible=True, adaptive=True),
+    "dspark": Traits(external=True, model=True, reducible=True, adaptive=True, weighed=True),
+    "eagle3": Traits(external=True, model=True, reducible=True, adaptive=True, weighed=True),
 }
 
 

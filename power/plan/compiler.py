@@ -222,9 +222,22 @@ def _speculation(
     }
     if traits.model:
         out["spec_draft_p_min"] = asked.spec_draft_p_min
-    if traits.model or asked.spec_mtp_adaptive:
-        out["spec_mtp_adaptive"] = asked.spec_mtp_adaptive
-    return out | _reduced_head(inputs, resolution, draft)
+    return out | _controller(inputs.settings, resolution) | _reduced_head(inputs, resolution, draft)
+
+
+def _controller(settings: Settings, resolution: Resolution) -> dict[str, Any]:
+    """Who sets the width: a lookup says nothing where it is fixed."""
+    asked, graph = settings.speculation, settings.graph
+    kind = asked.width_controller
+    if kind != "cost":
+        said = TRAITS[resolution.strategy].model or kind == "adaptive"
+        return {"spec_mtp_adaptive": kind == "adaptive"} if said else {}
+    if asked.cost is None:
+        return {"controller": kind}  # for the rules to refuse
+    most = asked.spec_draft_max + 1
+    used = {graph.rows or most} if graph.shape == "fixed" else set(range(1, most + 1))
+    rows = {count: cost for count, cost in asked.cost.rows.items() if int(count) in used}
+    return {"controller": kind, "cost": asked.cost.model_dump() | {"rows": rows}}
 
 
 def _reduced_head(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from power.manifest.text_rules import NAME
+from power.manifest.text_rules import NAME, by_rows, decimal, row_count
 
 PLAN_VERSION = 1
 PLAN_REVISION = 0
@@ -22,6 +22,8 @@ Width = Annotated[int, Field(ge=1, le=64)]
 Rows = Annotated[int, Field(ge=1, le=4096)]
 Real = Annotated[float, AfterValidator(lambda value: value + 0.0)]  # -0.0, which RFC 8785 drops
 Share = Annotated[Real, Field(ge=0, le=1)]
+Decimal = Annotated[str, AfterValidator(lambda text: _same(text, decimal(text)))]
+RowCount = Annotated[str, AfterValidator(row_count)]
 # A name becomes part of a receipt's file name: nothing that could lead to another folder.
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$")]
 # One line for people, without control characters or marks that reorder what follows.
@@ -38,6 +40,18 @@ Strategy = Literal[
     "dspark",
     "eagle3",
 ]
+
+
+def _same(value: Any, canonical: Any) -> Any:
+    """`value`, which has to be written in its one form."""
+    if value != canonical:
+        raise ValueError("it is not in its one spelling")
+    return value
+
+
+def _ascending(values: dict[str, str]) -> dict[str, str]:
+    _same(list(values), list(by_rows(values)))
+    return values
 
 
 class _Frozen(BaseModel):
@@ -111,6 +125,17 @@ class Draft(_Frozen):
     contract: Contract
 
 
+class Cost(_Frozen):
+    """What a round costs, in passes of one row: what the cost controller weighs.
+
+    `rows`: a pass, by its number of rows, ascending; no other row count is used.
+    """
+
+    draft_call: Decimal
+    draft_step: Decimal
+    rows: Annotated[dict[RowCount, Decimal], AfterValidator(_ascending)]
+
+
 class Speculation(_Frozen):
     """The strategy that will run, why, and its widths (None where it has no use for them)."""
 
@@ -127,6 +152,8 @@ class Speculation(_Frozen):
     fr_rule: Literal["full", "prefix", "d2t"] | None = None
     fr_sha256: Sha256 | None = None
     spec_mtp_adaptive: bool | None = None
+    controller: Literal["cost"] | None = None  # fixed and adaptive: `spec_mtp_adaptive`
+    cost: Cost | None = None
 
 
 class Graph(_Frozen):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic
 from power.plan.capabilities import TRAITS
-from power.plan.model import Plan
+from power.plan.model import Cost, Plan
 
 Key = tuple[str, str]  # (section, key) as a manifest and a plan write them
 
@@ -32,6 +32,8 @@ DRAFT_MIN = ("speculation", "spec_draft_min")
 S = ("speculation", "spec_mtp_recurrent_snapshots")
 FR = ("speculation", "spec_mtp_fr_vocab_size")
 ADAPTIVE = ("speculation", "spec_mtp_adaptive")
+CONTROLLER = ("speculation", "controller")
+COST = ("speculation", "cost")
 BATCH = ("graph", "batch")
 SHAPE = ("graph", "shape")
 ROWS = ("graph", "rows")
@@ -238,6 +240,67 @@ def _adaptive(plan: Plan) -> Iterator[Finding]:
         )
 
 
+def _cost(plan: Plan) -> Iterator[Finding]:
+    spec = plan.speculation
+    if spec.controller is None:
+        return
+    if not TRAITS[spec.strategy].weighed:
+        yield Finding(
+            Diagnostic(
+                code="P417",
+                message=f"`{spec.strategy}` has one width, so there is nothing to weigh",
+                expected="no `controller`",
+                found='controller = "cost"',
+                hint="remove `controller`; the width stays fixed",
+            ),
+            (CONTROLLER,),
+        )
+    if spec.cost is None:
+        yield Finding(
+            Diagnostic(
+                code="P427",
+                message="the cost controller has no costs to weigh",
+                expected="`[speculation.cost]`",
+                hint="measure them, or leave `controller` out",
+            ),
+            (CONTROLLER,),
+        )
+    elif not _usable(plan, spec.cost):
+        least, window = _least(plan), _window(plan)
+        plain, listed = plan.graph.rows or 1, ", ".join(spec.cost.rows)
+        yield Finding(
+            Diagnostic(
+                code="P428",
+                message="the costs leave the cost controller no width to choose",
+                expected=f"in `rows` the {plain} of a target-only pass"
+                + ("" if plan.graph.rows else f" and one of {least + 1} to {window + 1}"),
+                found=f"rows: {listed or 'none of these'}; widths: {least} to {window}",
+                hint="measure the passes of this shape",
+            ),
+            (COST, K, DRAFT_MIN, S),
+        )
+
+
+def _least(plan: Plan) -> int:
+    return max(1, plan.speculation.spec_draft_min or 0)
+
+
+def _window(plan: Plan) -> int:
+    """The widest proposal that can be dropped without a replay."""
+    spec = plan.speculation
+    widest = spec.effective_snapshots if spec.rollback == "snapshots" else spec.spec_draft_max
+    return widest or 0
+
+
+def _usable(plan: Plan, cost: Cost) -> bool:
+    if _least(plan) > _window(plan):
+        return False
+    if plan.graph.rows is not None:
+        return str(plan.graph.rows) in cost.rows
+    wider = range(_least(plan) + 1, _window(plan) + 2)
+    return "1" in cost.rows and any(str(rows) in cost.rows for rows in wider)
+
+
 def _context(plan: Plan) -> Iterator[Finding]:
     context = plan.graph.context
     drafts = None if plan.draft is None else plan.draft.header
@@ -311,6 +374,7 @@ _RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _micro_batch,
     _reduced_head,
     _adaptive,
+    _cost,
     _context,
     _level,
 )

@@ -106,6 +106,10 @@ def _speculation(plan: Plan) -> Iterator[Line]:
         else f"snapshots: window {spec.effective_snapshots}, more is replayed",
     )
     yield "drafting", ", ".join(_drafting(plan))
+    if spec.cost is not None:
+        passes = ", ".join(f"{cost} for {rows}" for rows, cost in spec.cost.rows.items())
+        yield "costs", f"draft {spec.cost.draft_call} and {spec.cost.draft_step} a token"
+        yield "", f"passes, by rows: {passes}"
 
 
 def _drafting(plan: Plan) -> Iterator[str]:
@@ -113,7 +117,10 @@ def _drafting(plan: Plan) -> Iterator[str]:
     yield f"least {spec.spec_draft_min}"
     if spec.spec_draft_p_min:
         yield f"stop below p {spec.spec_draft_p_min:g}"
-    yield "adaptive width" if spec.spec_mtp_adaptive else "fixed width"
+    if spec.controller is not None:
+        yield "the width that pays"
+    else:
+        yield "adaptive width" if spec.spec_mtp_adaptive else "fixed width"
     if spec.fr_rule == "full":
         yield "full draft vocabulary"
     elif spec.fr_rule is not None:

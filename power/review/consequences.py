@@ -162,6 +162,8 @@ RULES = (
     Rule("speculation.spec_mtp_fr_vocab_size", _SP, "FR: what the draft can propose"),
     Rule("speculation.fr_*", _SP, "FR: what the draft can propose"),
     Rule("speculation.spec_mtp_adaptive", _SP, "who sets the width of each round"),
+    Rule("speculation.controller", _SP, "who sets the width of each round"),
+    Rule("speculation.cost.*", _SP, "what the cost controller weighs"),
     Rule("exactness.level", _O, "what the plan claims about its output", NOTHING),
     Rule("bounds.*", _T, "what receipts report as met or not met"),
     Rule("evidence*", _T, "what the settings are said to rest on"),

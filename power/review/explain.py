@@ -52,6 +52,7 @@ _DEAD_WHEN_OFF = {
     "speculation.spec_mtp_recurrent_snapshots",
     "speculation.spec_mtp_fr_vocab_size",
     "speculation.spec_mtp_adaptive",
+    "speculation.controller",
 }
 
 
@@ -116,6 +117,14 @@ def _adaptive(step: Step) -> Consequence:
     return _joined(
         step, f"the width starts at min(K, S) = {start}, widens after full acceptance, and may stop"
     )
+
+
+def _controller(step: Step) -> Consequence:
+    said = {
+        "cost": "the width is what pays, by the costs and by what the request accepts",
+        "adaptive": "the width starts at min(K, S), widens after full acceptance, and may stop",
+    }
+    return _joined(step, said.get(step.new, "the width is fixed at K"))
 
 
 def _shape(step: Step) -> Consequence:
@@ -207,6 +216,7 @@ _EXPLAINED: Mapping[str, Callable[[Step], Consequence | None]] = {
     "speculation.spec_mode": _strategy,
     "speculation.strategy": _strategy,
     "speculation.spec_mtp_adaptive": _adaptive,
+    "speculation.controller": _controller,
     "graph.shape": _shape,
     "graph.rows": _row_count,
     "graph.batch": _batch,

@@ -106,13 +106,22 @@ def _of_files(document: Document) -> Iterator[tuple[str, Held]]:
         "sampling.max_tokens": effective.max_tokens,
     }
     for section in SECTIONS:
-        for key, value in getattr(effective.settings, section).model_dump(mode="json").items():
-            path = f"{section}.{key}"
+        for key, found in getattr(effective.settings, section).model_dump(mode="json").items():
             origin: Origin = _origin(effective, section, key, document)
-            if value is None and path in _DERIVED and derived[path] is not None:
-                yield path, Held(derived[path], "derived")
-            else:
-                yield path, Held(value, origin)
+            for path, value in _flat(f"{section}.{key}", found):
+                if value is None and path in _DERIVED and derived[path] is not None:
+                    yield path, Held(derived[path], "derived")
+                else:
+                    yield path, Held(value, origin)
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A table inside a section, by the paths of its values."""
+    if not isinstance(value, Mapping):
+        yield path, value
+        return
+    for key, inner in value.items():
+        yield from _flat(f"{path}.{key}", inner)
 
 
 def _origin(effective: Effective, section: str, key: str, document: Document) -> Origin:
@@ -123,5 +132,6 @@ def _origin(effective: Effective, section: str, key: str, document: Document) ->
 
 def _of_plan(content: Mapping[str, Any]) -> Iterator[tuple[str, Held]]:
     for section in ("speculation", "graph", "host", "sampling", "exactness", "bounds"):
-        for key, value in content.get(section, {}).items():
-            yield f"{section}.{key}", Held(value, "plan")
+        for key, found in content.get(section, {}).items():
+            for path, value in _flat(f"{section}.{key}", found):
+                yield path, Held(value, "plan")

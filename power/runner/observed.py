@@ -103,15 +103,21 @@ class LoggedController:
         """The other's."""
         return self._controller.circuit_round
 
-    def width(self) -> int:
+    def ask(self) -> int:
         """The other's; a round begins here at the latest."""
         self._log.start()
-        self._width = self._controller.width()
+        return self._controller.ask()
+
+    def width(self, proposal: Sequence[int]) -> int:
+        """The other's."""
+        self._width = self._controller.width(proposal)
         return self._width
 
-    def observe(self, round_number: int, drafted: int, accepted: int) -> None:
+    def observe(
+        self, round_number: int, drafted: int, accepted: int, emitted: Sequence[int]
+    ) -> None:
         """Both learn of the round."""
-        self._controller.observe(round_number, drafted, accepted)
+        self._controller.observe(round_number, drafted, accepted, emitted)
         self._log.close(self._width, drafted, accepted)
 
 

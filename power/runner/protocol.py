@@ -32,7 +32,7 @@ from power.runner.messages import (
     ToWorker,
     Trial,
 )
-from power.speculation.outcome import Settings
+from power.speculation.outcome import Costs, Settings
 
 MAX_FRAME = 64 * 1024 * 1024
 """Bytes of a frame's JSON; a larger one is refused before it is read or sent."""
@@ -127,6 +127,8 @@ def _load(raw: dict[str, Any]) -> Load:
     if raw.get("protocol") != PROTOCOL:
         raise FrameError(f"protocol {raw.get('protocol')} is not {PROTOCOL}")
     engine, settings = _tuples(raw.pop("engine")), raw.pop("settings")
+    if settings["costs"] is not None:
+        settings["costs"] = Costs(**_tuples(settings["costs"]))
     return Load(engine=EngineConfig(**engine), settings=Settings(**settings), **raw)
 
 

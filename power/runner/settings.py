@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 from power.backends.interface import EngineConfig, SamplingConfig
-from power.plan.model import Plan
-from power.speculation.outcome import Settings
+from power.plan.model import Cost, Plan
+from power.speculation.outcome import NEVER, ControllerKind, Costs, Settings
 
 
 def engine_config(
@@ -57,8 +58,28 @@ def scheduler_settings(plan: Plan) -> Settings:
         window=snapshots if spec.rollback == "snapshots" else width,
         snapshots=snapshots,
         context=plan.graph.context,
-        adaptive=bool(spec.spec_mtp_adaptive),
+        controller=_controller(plan),
+        costs=None if spec.cost is None else _costs(spec.cost, width, plan.graph.rows),
     )
+
+
+def _controller(plan: Plan) -> ControllerKind:
+    spec = plan.speculation
+    return spec.controller or ("adaptive" if spec.spec_mtp_adaptive else "fixed")
+
+
+def _costs(cost: Cost, width: int, fixed: int | None) -> Costs:
+    """By proposed tokens, from 0 to K: the same for all of them at a fixed shape."""
+    rows = (str(fixed or tokens + 1) for tokens in range(width + 1))
+    return Costs(
+        rows=tuple(_millionths(cost.rows[n]) if n in cost.rows else NEVER for n in rows),
+        call=_millionths(cost.draft_call),
+        step=_millionths(cost.draft_step),
+    )
+
+
+def _millionths(decimal: str) -> int:
+    return int(Decimal(decimal) * 1_000_000)
 
 
 def sampling_config(plan: Plan, seed: int) -> SamplingConfig:

@@ -189,7 +189,7 @@ def _run(  # noqa: PLR0913 - what a run is made of
 
     link.send(Alive(calls=_calls(load, len(prompt))))
     session = engine.session(run.sampling, control=run.control, rows=rows)
-    part = parts(session, make_controller(load.settings))
+    part = parts(session, make_controller(load.settings, session.proposer))
     outcome = generate(
         prompt=prompt,
         target=part.target,

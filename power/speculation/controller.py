@@ -1,4 +1,4 @@
-"""How wide the next proposal may be: a fixed width, or one that answers to acceptance.
+"""How wide the next proposal may be: a fixed width, or one that answers to what came of the last.
 
 The replay guard stands beside the controller, not inside it: it bounds whatever
 width a controller asks for (`power.speculation.guard`).
@@ -6,23 +6,20 @@ width a controller asks for (`power.speculation.guard`).
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
+from power.speculation.adaptive import AdaptiveController
+from power.speculation.cost import CostController
 from power.speculation.outcome import Settings
-
-WINDOW_ROUNDS = 12
-"""Drafting rounds that the adaptive controller looks back on."""
-
-MIN_ACCEPTED_PER_ROUND = 0.75
-"""Acceptance below which a full window counts as low yield."""
-
-MIN_EMPTY_ROUNDS = 6
-"""Rounds of a full window that must have accepted nothing before the circuit opens."""
+from power.speculation.protocols import Graded, Proposer
 
 
 class Controller(Protocol):
-    """Chooses a width before each round and learns from each committed round."""
+    """Decides in each round what to ask for and what to verify; made for one request.
+
+    A round calls `ask`, then `width` with what was proposed, then `observe`.
+    """
 
     @property
     def widened_round(self) -> int | None:
@@ -34,12 +31,25 @@ class Controller(Protocol):
         """The round (1-based) after which the request became target-only, or None."""
         ...
 
-    def width(self) -> int:
-        """Most tokens the next proposal may hold; 0 for a target-only round."""
+    def ask(self) -> int:
+        """Most tokens to ask the proposer for; 0 when it is not to be asked."""
         ...
 
-    def observe(self, round_number: int, drafted: int, accepted: int) -> None:
-        """One round was committed: 0 <= accepted <= drafted <= the width it was given."""
+    def width(self, proposal: Sequence[int]) -> int:
+        """Most tokens of `proposal` that are worth a row of the pass; 0 for a target-only round.
+
+        proposal: at most `ask()` tokens, fewer or none where the request ends soon,
+        the guard clamps, or the proposer has less to say.
+        """
+        ...
+
+    def observe(
+        self, round_number: int, drafted: int, accepted: int, emitted: Sequence[int]
+    ) -> None:
+        """One round was committed: 0 <= accepted <= drafted <= the width it was given.
+
+        emitted: the accepted tokens and, but for an end inside them, one more.
+        """
         ...
 
 
@@ -52,62 +62,24 @@ class FixedController:
     def __init__(self, width: int) -> None:
         self._width = width
 
-    def width(self) -> int:
+    def ask(self) -> int:
         """The width it was made with."""
         return self._width
 
-    def observe(self, round_number: int, drafted: int, accepted: int) -> None:
+    def width(self, proposal: Sequence[int]) -> int:  # noqa: ARG002 - the protocol's
+        """The width it was made with."""
+        return self._width
+
+    def observe(
+        self, round_number: int, drafted: int, accepted: int, emitted: Sequence[int]
+    ) -> None:
         """Nothing to learn."""
 
 
-class AdaptiveController:
-    """Starts narrow, widens at most once, gives up at most once; for one request.
-
-    The first drafting round is a probe of min(K, S) tokens, a width at which no
-    replay can happen. A fully accepted probe opens K for the rounds that follow;
-    a partial one leaves it closed. A later partial round changes nothing, so the
-    graph shape stays stable. When the last 12 drafting rounds accepted fewer than
-    0.75 tokens each and at least 6 of them none, the request goes on target-only.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._wide = settings.draft_max
-        self._width = min(settings.draft_max, settings.snapshots)
-        self._probed = False
-        self._recent: deque[int] = deque(maxlen=WINDOW_ROUNDS)
-        self.widened_round: int | None = None
-        self.circuit_round: int | None = None
-
-    def width(self) -> int:
-        """min(K, S), K once widened, 0 once the circuit is open."""
-        return self._width
-
-    def observe(self, round_number: int, drafted: int, accepted: int) -> None:
-        """Learn from a round; one that drafted nothing does not count."""
-        if drafted == 0:
-            return
-        if not self._probed:
-            self._probed = True
-            if accepted == drafted and self._width < self._wide:
-                self._width = self._wide
-                self.widened_round = round_number
-        self._recent.append(accepted)
-        if self._low_yield():
-            self._width = 0
-            self.circuit_round = round_number
-
-    def _low_yield(self) -> bool:
-        recent = self._recent
-        return (
-            self.circuit_round is None
-            and len(recent) == WINDOW_ROUNDS
-            and sum(recent) < MIN_ACCEPTED_PER_ROUND * WINDOW_ROUNDS
-            and recent.count(0) >= MIN_EMPTY_ROUNDS
-        )
-
-
-def make_controller(settings: Settings) -> Controller:
-    """The controller that `settings` ask for, fresh for one request."""
-    return (
-        AdaptiveController(settings) if settings.adaptive else FixedController(settings.draft_max)
-    )
+def make_controller(settings: Settings, proposer: Proposer) -> Controller:
+    """The controller that `settings` ask for, fresh for one request of `proposer`."""
+    if settings.controller == "adaptive":
+        return AdaptiveController(settings)
+    if settings.controller == "cost":
+        return CostController(settings, proposer if isinstance(proposer, Graded) else None)
+    return FixedController(settings.draft_max)

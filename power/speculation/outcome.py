@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import Literal
+
+ControllerKind = Literal["fixed", "adaptive", "cost"]
+"""Who sets the width of each round: `power.speculation.controller`."""
 
 
 class Finish(enum.StrEnum):
@@ -31,6 +35,29 @@ class Phase(enum.StrEnum):
     OTHER = "other"
 
 
+NEVER = 2**53 - 1
+"""The cost of a pass whose row count is not to be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a round costs, in millionths of a target pass of one row.
+
+    rows: `rows[k]` is a pass of the anchor and k proposed tokens in the plan's
+        shape, for k from 0 to K; `rows[0]` is a target-only pass.
+    call: asking the proposer once. step: each token that it proposes. Both are 0
+        for a lookup.
+    """
+
+    rows: tuple[int, ...]
+    call: int = 0
+    step: int = 0
+
+    def draft(self, tokens: int) -> int:
+        """What proposing `tokens` (>= 0) costs."""
+        return self.call + self.step * tokens if tokens else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The speculation settings of one plan, resolved.
@@ -41,6 +68,8 @@ class Settings:
         cache, min(S, K) for a recurrent target.
     snapshots: S, the width to which the guard and the controller clamp.
     context: cells of the context, prompt included.
+    controller: who sets the width of each round (`power.speculation.controller`).
+    costs: what the cost controller weighs; it needs them.
     """
 
     draft_max: int
@@ -48,7 +77,8 @@ class Settings:
     window: int
     snapshots: int
     context: int
-    adaptive: bool = False
+    controller: ControllerKind = "fixed"
+    costs: Costs | None = None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ may be restored more than once until the next one is taken.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Target(Protocol):
@@ -95,6 +95,18 @@ class Proposer(Protocol):
 
     def restore(self, checkpoint: object) -> None:
         """Return to `checkpoint`; whatever was proposed since is forgotten."""
+        ...
+
+
+@runtime_checkable
+class Graded(Protocol):
+    """A proposer that can say how sure it is of what it just proposed."""
+
+    def grade(self) -> int:
+        """How many tokens in a row its source has got right up to the last proposal, >= 1.
+
+        The longer that run, the likelier the next token is right.
+        """
         ...
 
 

@@ -169,8 +169,7 @@ class _Request:
         self._transaction.open()
         enter(_OTHER)
         poll()
-        width = self._width()
-        proposal = self._propose(width)
+        proposal, width = self._propose()
         poll()
         enter(_VERIFY)
         self._target.evaluate([self._anchor, *proposal])
@@ -194,19 +193,17 @@ class _Request:
         drafted = len(proposal)
         self._tally.add(width=width, drafted=drafted, accepted=accepted, replayed=replayed)
         self._guard.observe(self._tally.rounds, rejected)
-        self._controller.observe(self._tally.rounds, drafted, accepted)
+        self._controller.observe(self._tally.rounds, drafted, accepted, emitted)
         return finish
 
-    def _width(self) -> int:
-        """The width of this round before the request's own ends are looked at."""
-        return min(
-            self._controller.width(),
-            self._guard.ceiling,
-            self._settings.draft_max,
-            self._proposer.max_width,
-        )
+    def _propose(self) -> tuple[list[int], int]:
+        """What to verify, and its width before the request's own ends are looked at."""
+        allowed = min(self._guard.ceiling, self._settings.draft_max, self._proposer.max_width)
+        proposed = self._proposed(min(allowed, self._controller.ask()))
+        width = min(allowed, self._controller.width(proposed))
+        return proposed[:width], width
 
-    def _propose(self, width: int) -> list[int]:
+    def _proposed(self, width: int) -> list[int]:
         """A proposal that fits: within the limit and of known tokens only."""
         wanted = self._max_tokens - len(self._ids)
         left = self._settings.context - self._position(len(self._ids))

@@ -48,7 +48,7 @@ def run(
         proposer=session.proposer,
         sampler=session.sampler,
         vocabulary=engine.vocabulary,
-        controller=make_controller(settings),
+        controller=make_controller(settings, session.proposer),
         settings=settings,
         max_tokens=max_tokens,
         stop=(),

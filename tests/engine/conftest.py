@@ -16,7 +16,7 @@ from power.backends.interface import Engine, EngineConfig, SamplingConfig, Sessi
 from power.backends.llamacpp import BACKEND
 from power.backends.llamacpp.drafters import DRAFTERS
 from power.speculation.controller import make_controller
-from power.speculation.outcome import Outcome, Settings
+from power.speculation.outcome import ControllerKind, Outcome, Settings
 from power.speculation.scheduler import generate
 from tools.build_drafts import catalogue, qwen35
 
@@ -103,7 +103,7 @@ class Lab:
         *,
         k: int = 7,
         snapshots: int | None = None,
-        adaptive: bool = False,
+        controller: ControllerKind = "fixed",
         session: Session | None = None,
         max_tokens: int = 100,
         context: int = 512,
@@ -120,7 +120,7 @@ class Lab:
             window=window,
             snapshots=window,
             context=context,
-            adaptive=adaptive,
+            controller=controller,
         )
         session = session or engine.session(sampling or SamplingConfig(), control=control)
         return generate(
@@ -129,7 +129,7 @@ class Lab:
             proposer=session.proposer,
             sampler=session.sampler,
             vocabulary=engine.vocabulary,
-            controller=make_controller(settings),
+            controller=make_controller(settings, session.proposer),
             settings=settings,
             max_tokens=max_tokens,
             stop=stop,

@@ -212,7 +212,7 @@ def test_without_the_targets_states_nothing_is_right(
 
 def test_the_adaptive_width_keeps_the_ids(lab: Any) -> None:
     engine = lab.open("mtp", target="qwen35", snapshots=4, draft_max=7)
-    outcomes = runs(lab, engine, snapshots=4, adaptive=True)
+    outcomes = runs(lab, engine, snapshots=4, controller="adaptive")
     assert 0 < rate(outcomes) < 1
     assert {width for o in outcomes for width, _ in o.counters.widths} >= {4}
 

@@ -160,6 +160,30 @@ def test_merging_is_the_union_with_the_manifest_on_top(
         assert found.origin("speculation", key) == layer
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "kind"),
+    [
+        ("", "spec_mtp_adaptive = true", "adaptive"),
+        ('controller = "fixed"', "spec_mtp_adaptive = true", "fixed"),
+        ("spec_mtp_adaptive = true", 'controller = "cost"', "adaptive"),
+        ("spec_mtp_adaptive = false", 'controller = "cost"', "fixed"),
+        ("", 'controller = "cost"', "cost"),
+        ("", "", "fixed"),
+    ],
+)
+def test_one_spelling_of_the_controller_replaces_the_other(
+    above: str, below: str, kind: str
+) -> None:
+    head = f'schema = 1\nname = "m"\n[target]\npath = "x"\nbytes = 1\nsha256 = "{"0" * 64}"'
+    found = merge(
+        parse_manifest(f"{head}\n[speculation]\n{above}\n".encode(), "m"),
+        parse_profile(
+            f'schema = 1\nname = "p"\nsummary = "s"\n[speculation]\n{below}\n'.encode(), "p"
+        ),
+    )
+    assert found.settings.speculation.width_controller == kind
+
+
 @pytest.mark.parametrize("link", ["file", "folder"])
 def test_a_profile_by_a_link_out_of_the_folder_is_not_opened(
     written: Callable[[str, str], Path], head: str, link: str

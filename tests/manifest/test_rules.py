@@ -40,6 +40,7 @@ Broken = Callable[[str], list[Diagnostic]]
 
 OFF = '[speculation]\nspec_mode = "off"\n'
 ADAPTIVE = "[speculation]\nspec_mtp_adaptive = true\n"
+COST = '[speculation]\ncontroller = "cost"\ncost.rows = { 1 = "1", 8 = "2.5" }\n'
 CASES = [
     # (what breaks the rule, what just holds, code, labels)
     (
@@ -77,6 +78,24 @@ CASES = [
         '[speculation]\nspec_mode = "dflash2"\nspec_mtp_adaptive = false\n' + draft("dflash2"),
         "P135",
         ["asked for", "this strategy"],
+    ),
+    (
+        COST + draft("dflash2"),
+        COST + draft("dspark"),
+        "P135",
+        ["asked for", "this strategy"],
+    ),
+    (
+        COST + "spec_mtp_adaptive = true\n",
+        COST + "spec_mtp_adaptive = false\n",
+        "P147",
+        ["one", "and another"],
+    ),
+    (
+        ADAPTIVE + 'controller = "fixed"\n',
+        ADAPTIVE + 'controller = "adaptive"\n',
+        "P147",
+        ["one", "and another"],
     ),
     (
         ADAPTIVE + draft("dflash2"),

@@ -31,6 +31,34 @@ def test_what_is_no_name(value: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "canonical"),
+    [("0", "0"), ("1.50", "1.5"), ("1.00", "1"), ("10", "10"), ("999999.999999", "999999.999999")],
+)
+def test_decimals_have_one_spelling(value: str, canonical: str) -> None:
+    assert text_rules.decimal(value) == canonical
+
+
+@pytest.mark.parametrize(
+    "value", ["", "01", ".5", "1.", "-1", "+1", "1e3", "1,5", "0.0000001", "٣"]
+)
+def test_what_is_no_decimal(value: str) -> None:
+    with pytest.raises(PydanticCustomError):
+        text_rules.decimal(value)
+
+
+def test_costs_by_rows_are_in_ascending_order() -> None:
+    assert list(text_rules.by_rows({"12": "3", "2": "2", "1": "1"})) == ["1", "2", "12"]
+    with pytest.raises(PydanticCustomError, match="costs nothing"):
+        text_rules.by_rows({"1": "0"})
+
+
+@pytest.mark.parametrize("value", ["0", "4097", "1.0", "-1", "01", " 1", "x", "²"])
+def test_what_is_no_row_count(value: str) -> None:
+    with pytest.raises(PydanticCustomError):
+        text_rules.row_count(value)
+
+
+@pytest.mark.parametrize(
     "value", ["a.gguf", "models/a b.gguf", "modèles/ä.gguf", "a/b/c/d", "..a", "a..b", "a" * 255]
 )
 def test_paths(value: str) -> None:

@@ -56,7 +56,7 @@ def ask(engine: Engine, text: str, *, control: bool, sampling: SamplingConfig) -
         proposer=session.proposer,
         sampler=session.sampler,
         vocabulary=engine.vocabulary,
-        controller=make_controller(settings),
+        controller=make_controller(settings, session.proposer),
         settings=settings,
         max_tokens=24,
         stop=(),

@@ -266,6 +266,93 @@ def test_adaptive_must_be_able_to_start(make_inputs: MakeInputs) -> None:
     assert codes(make_inputs(kind="draft-model", speculation=asked)) == ["P418"]
 
 
+def weighed(**rows: str) -> dict[str, Any]:
+    """The cost controller with these passes; `r8` for 8 rows."""
+    table = {name.removeprefix("r"): cost for name, cost in rows.items()}
+    return lookup(controller="cost", spec_draft_max=7, cost={"rows": table})
+
+
+def test_the_costs_that_the_shape_uses_are_in_the_plan(make_inputs: MakeInputs) -> None:
+    asked = weighed(r12="6.42", r1="1.00", r8="4.620", r2="1.84")
+    natural = compile_plan(make_inputs(speculation=asked))
+    assert natural.speculation.cost is not None
+    assert natural.speculation.cost.model_dump() == {
+        "draft_call": "0",
+        "draft_step": "0",
+        "rows": {"1": "1", "2": "1.84", "8": "4.62"},
+    }
+    text = lock.dumps(natural)
+    assert '[speculation.cost.rows]\n1 = "1"\n2 = "1.84"\n8 = "4.62"\n' in text
+    assert lock.loads(text, "t.lock") == natural
+    assert "the width that pays" in show_text(natural)
+    assert "1.84 for 2" in show_text(natural)
+    fixed = make_inputs(speculation=asked, graph={"shape": "fixed", "rows": 12, "batch": 12})
+    cost = compile_plan(fixed).speculation.cost
+    assert cost is not None
+    assert cost.rows == {"12": "6.42"}
+
+
+def test_a_plan_lists_row_counts_in_order(make_inputs: MakeInputs) -> None:
+    """Otherwise one plan would have two forms: its digest does not know the order."""
+    text = lock.dumps(compile_plan(make_inputs(speculation=weighed(r1="1", r2="2"))))
+    for swapped in ('2 = "2"\n1 = "1"\n', '1 = "1.0"\n2 = "2"\n', '01 = "1"\n2 = "2"\n'):
+        with pytest.raises(PowerError) as caught:
+            lock.loads(text.replace('1 = "1"\n2 = "2"\n', swapped), "t.lock")
+        assert [d.code for d in caught.value.diagnostics] == ["P434"]
+
+
+def test_the_cost_controller_needs_costs(make_inputs: MakeInputs) -> None:
+    assert codes(make_inputs(speculation=lookup(controller="cost"))) == ["P427"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "graph", "fits"),
+    [
+        ({"r1": "1", "r8": "4"}, {}, {}, True),
+        ({"r1": "1", "r9": "4"}, {}, {}, False),  # K + 1 is 8
+        ({"r8": "4"}, {}, {}, False),
+        ({"r1": "1", "r2": "2"}, {"spec_draft_min": 2}, {}, False),
+        ({"r1": "1", "r3": "2"}, {"spec_draft_min": 2}, {}, True),
+        ({"r8": "4"}, {}, {"shape": "fixed"}, True),
+        ({"r1": "1", "r2": "4"}, {}, {"shape": "fixed"}, False),
+    ],
+)
+def test_the_costs_leave_a_width_to_choose(
+    make_inputs: MakeInputs,
+    rows: dict[str, str],
+    more: dict[str, Any],
+    graph: dict[str, Any],
+    fits: bool,
+) -> None:
+    asked = weighed(**rows) | more
+    inputs = make_inputs(speculation=asked, graph=graph)
+    if fits:
+        assert compile_plan(inputs).speculation.controller == "cost"
+    else:
+        assert codes(inputs) == ["P428"]
+
+
+def test_the_costs_end_at_the_rollback_window(make_inputs: MakeInputs) -> None:
+    """A recurrent target drops min(S, K) rows: wider proposals could replay."""
+    asked = weighed(r1="1", r6="2") | {"spec_mtp_recurrent_snapshots": 4}
+    assert compile_plan(make_inputs(speculation=asked)).speculation.rollback == "trim"
+    assert codes(make_inputs(speculation=asked, header={"recurrent": True})) == ["P428"]
+
+
+def test_the_cost_controller_is_for_proposers_with_a_choice(make_inputs: MakeInputs) -> None:
+    asked = weighed(r1="1", r2="2") | {"spec_mode": "dflash2"}
+    assert codes(make_inputs(kind="dflash2", speculation=asked)) == ["P417"]
+
+
+def test_two_spellings_of_the_adaptive_controller_are_one_plan(make_inputs: MakeInputs) -> None:
+    plans = [
+        compile_plan(make_inputs(kind="draft-model", speculation=said))
+        for said in ({"controller": "adaptive"}, {"spec_mtp_adaptive": True})
+    ]
+    assert plans[0] == plans[1]
+    assert plans[0].speculation.spec_mtp_adaptive is True
+
+
 def test_the_least_proposal_is_not_above_the_widest(make_inputs: MakeInputs) -> None:
     assert codes(make_inputs(speculation=lookup(spec_draft_max=2, spec_draft_min=3))) == ["P414"]
 

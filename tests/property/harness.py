@@ -18,13 +18,22 @@ from power.backends.scripted.model import ScriptedModel, State, Vocabulary
 from power.backends.scripted.sampler import SamplerState, ScriptedSampler
 from power.backends.scripted.target import ScriptedTarget, Trim
 from power.speculation.controller import make_controller
-from power.speculation.outcome import Finish, Outcome, Settings
+from power.speculation.outcome import ControllerKind, Costs, Finish, Outcome, Settings
 from power.speculation.scheduler import generate
 
 VOCABULARY = Vocabulary(
     [b"a", b"b", b"c", b"ab", b"\xf0\x9f", b"\x98\x80", b"x.", b"", b"", b""], frozenset({8, 9})
 )
 A, B, C, AB, EMOJI_1, EMOJI_2, X_DOT, CONTROL, END, TURN_END = range(10)
+
+
+UNIT = 1_000_000
+COSTS = (  # of the rows of a pass by proposed tokens: up to 16 of them
+    Costs(tuple(UNIT + 400_000 * k for k in range(17))),  # a lookup on a processor
+    Costs(tuple(UNIT + 20_000 * k for k in range(17)), call=30_000, step=40_000),  # a head
+    Costs((UNIT,) * 17),  # a fixed shape
+    Costs(tuple(UNIT + 150_000 * (k + k % 3) for k in range(17)), step=700_000),  # a large draft
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Case:
     recurrent: bool = False
     fixed: bool = False
     spare: int = 0  # rows of the batch beyond K + 2
-    adaptive: bool = False
+    controller: ControllerKind = "fixed"
     proposer: str = "oracle"
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     stop: tuple[bytes, ...] = ()
@@ -63,7 +72,8 @@ class Case:
             window=self.window,
             snapshots=self.snapshots,
             context=len(self.prompt) - 1 + self.left,
-            adaptive=self.adaptive,
+            controller=self.controller,
+            costs=COSTS[self.seed % len(COSTS)],
         )
 
     def model(self) -> ScriptedModel:
@@ -272,7 +282,7 @@ def run(
         proposer=guide,
         sampler=sampler,
         vocabulary=VOCABULARY,
-        controller=make_controller(settings),
+        controller=make_controller(settings, guide),
         settings=settings,
         max_tokens=case.max_tokens,
         stop=case.stop,

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from power.backends.interface import SamplingConfig
 from power.backends.scripted.faults import Step
+from power.speculation.outcome import ControllerKind
 from tests.property.harness import AB, EMOJI_1, EMOJI_2, END, TURN_END, X_DOT, A, B, C, Case
 
 SAMPLINGS = (
@@ -29,6 +30,7 @@ STOPS: tuple[tuple[bytes, ...], ...] = (
     (b"\x9f\x98", b".a"),
     (b".", b"x."),
 )
+CONTROLLERS: tuple[ControllerKind, ...] = ("fixed", "adaptive", "cost")
 PROPOSERS = (
     "oracle",
     "anti-oracle",
@@ -46,8 +48,8 @@ PROPOSERS = (
 def _shapes() -> Iterator[Case]:
     """Every K to 4 with every S to K + 1, and (7, 6), (7, 7); each rule and controller."""
     pairs = [(k, s) for k in range(1, 5) for s in range(1, k + 2)] + [(7, 6), (7, 7)]
-    for (k, s), recurrent, adaptive in itertools.product(pairs, (True, False), (False, True)):
-        yield Case(draft_max=k, snapshots=s, recurrent=recurrent, adaptive=adaptive)
+    for (k, s), recurrent, kind in itertools.product(pairs, (True, False), CONTROLLERS):
+        yield Case(draft_max=k, snapshots=s, recurrent=recurrent, controller=kind)
     yield Case(draft_max=0, snapshots=1, proposer="empty")
 
 

@@ -29,6 +29,14 @@ digests = st.text("0123456789abcdef", min_size=64, max_size=64)
 
 
 @st.composite
+def costs(draw: st.DrawFn) -> dict[str, Any]:
+    """Costs of a curve with gaps; two rows are always among them."""
+    decimals = st.decimals("0.000001", 999, places=6).map(lambda number: f"{number:f}")
+    rows = draw(st.dictionaries(st.integers(1, 70).map(str), decimals, max_size=9))
+    return {"draft_step": draw(decimals), "rows": {"2": "1.9", **rows, "1": "1.0"}}
+
+
+@st.composite
 def sections(draw: st.DrawFn) -> dict[str, Any]:
     """Settings that a manifest may state: mostly sound, or every plan would be refused."""
     k = draw(widths)
@@ -44,6 +52,8 @@ def sections(draw: st.DrawFn) -> dict[str, Any]:
                 st.integers(1024, 60_000) if draw(seldom) else st.none()
             ),
             "spec_mtp_adaptive": draw(seldom),
+            "controller": draw(st.sampled_from([None, None, None, "fixed", "cost"])),
+            "cost": draw(st.none() | costs()),
         },
         "graph": {
             "shape": "fixed" if fixed else "natural",

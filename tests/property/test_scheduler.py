@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from power.backends.scripted.faults import Step
-from power.speculation.outcome import Finish
+from power.speculation.outcome import ControllerKind, Finish
 from tests.property import sweeps
 from tests.property.harness import VOCABULARY, Case, check
 
@@ -59,7 +59,7 @@ def cases(draw: st.DrawFn) -> Case:
         recurrent=draw(st.booleans()),
         fixed=draw(st.booleans()),
         spare=draw(st.integers(0, 3)),
-        adaptive=draw(st.booleans()),
+        controller=draw(st.sampled_from(sweeps.CONTROLLERS)),
         proposer=draw(st.sampled_from(sweeps.PROPOSERS)),
         sampling=draw(st.sampled_from(sweeps.SAMPLINGS)),
         stop=tuple(text.encode() for text in draw(st.lists(stop, max_size=3))),
@@ -80,13 +80,18 @@ def test_any_case_equals_plain_decoding(case: Case) -> None:
 
 
 @settings(max_examples=300, deadline=None)
-@given(cases(), st.integers(0, 8), st.sampled_from(sweeps.PROPOSERS), st.booleans())
+@given(
+    cases(),
+    st.integers(0, 8),
+    st.sampled_from(sweeps.PROPOSERS),
+    st.sampled_from(sweeps.CONTROLLERS),
+)
 def test_the_output_does_not_depend_on_the_proposal(
-    case: Case, k: int, proposer: str, adaptive: bool
+    case: Case, k: int, proposer: str, controller: ControllerKind
 ) -> None:
     """Two widths and two proposers: the same tokens, text and random draws."""
     whole = _uninterrupted(case)
-    other = _uninterrupted(case, draft_max=k, draft_min=0, proposer=proposer, adaptive=adaptive)
+    other = _uninterrupted(case, draft_max=k, draft_min=0, proposer=proposer, controller=controller)
     first, second = check(whole), check(other)
     assert first.outcome.ids == second.outcome.ids
     assert first.outcome.text == second.outcome.text

@@ -32,10 +32,15 @@ class Widths:
     widened_round: int | None = None
     circuit_round: int | None = None
 
-    def width(self) -> int:
+    def ask(self) -> int:
         return self.widths[len(self.seen) % len(self.widths)]
 
-    def observe(self, round_number: int, drafted: int, accepted: int) -> None:
+    def width(self, proposal: Sequence[int]) -> int:
+        return self.ask()
+
+    def observe(
+        self, round_number: int, drafted: int, accepted: int, emitted: Sequence[int]
+    ) -> None:
         self.seen.append((drafted, accepted))
         assert round_number == len(self.seen)
 

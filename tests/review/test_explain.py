@@ -75,6 +75,28 @@ def test_at_a_natural_shape_k_decides_the_rows() -> None:
     assert change.means.says.endswith("a pass has 1 to 8 rows, before 1 to 7")
 
 
+def test_costs_are_compared_one_by_one() -> None:
+    """The path of a nested value is dotted; who sets the width is speed alone."""
+
+    def weighed(cost: str) -> Document:
+        return parse_document(
+            f'{HEAD}[speculation]\nspec_mode = "prompt-lookup"\n{cost}'.encode(), "m.toml"
+        )
+
+    first = weighed('controller = "cost"\ncost.rows = { 1 = "1.0", 8 = "4.6" }\n')
+    again = weighed('controller = "cost"\ncost.rows = { 8 = "4.60", 1 = "1" }\n')
+    other = weighed('controller = "cost"\ncost.rows = { 1 = "1", 8 = "3.5" }\n')
+    assert diff(first, again).changes == ()
+    (change,) = diff(first, other).changes
+    assert (change.path, change.kind) == ("speculation.cost.rows.8", Class.SPEED)
+    fixed = weighed("")
+    change = only(diff(fixed, first), "speculation.controller")
+    assert (change.kind, change.means.says) == (
+        Class.SPEED,
+        "the width is what pays, by the costs and by what the request accepts",
+    )
+
+
 def plan(**changes: dict[str, object]) -> Document:
     body = lock.loads(GOOD, "good.lock").body()
     for section, values in changes.items():

@@ -13,7 +13,7 @@ import pytest
 
 from power.backends.interface import EngineIdentity
 from power.diagnostics import ExitCode, PowerError
-from power.plan.model import Plan
+from power.plan.model import Cost, Plan
 from power.runner import host as host_module
 from power.runner.confine import apply_host, peak_rss
 from power.runner.host import check_required, host_record, niceness, resolve_threads
@@ -24,7 +24,7 @@ from power.runner.request import check_request
 from power.runner.settings import engine_config, sampling_config, scheduler_settings
 from power.runner.spawn import child_environment, python_module
 from power.runner.types import Request
-from power.speculation.outcome import Counters, Finish, Phase
+from power.speculation.outcome import NEVER, Costs, Counters, Finish, Phase
 from tests.runner.conftest import MakePlan
 from tests.runner.test_protocol import DONE, TO_WORKER
 
@@ -74,8 +74,23 @@ class TestEngine:
         )
         settings = scheduler_settings(plan)
         assert (settings.window, settings.snapshots, settings.draft_min) == (5, 5, 2)
-        assert settings.adaptive
+        assert settings.controller == "adaptive"
         assert engine_config(plan, (3,), (4,), threads=1).snapshots == 5
+
+    @pytest.mark.parametrize(
+        ("rows", "expected"),
+        [(None, (1_000_000, 1_840_000, NEVER, 2_850_000)), (4, (2_850_000,) * 4)],
+    )
+    def test_costs_are_millionths_by_proposed_tokens(
+        self, make_plan: MakePlan, rows: int | None, expected: tuple[int, ...]
+    ) -> None:
+        """A row count that the plan does not list is not to be used."""
+        cost = Cost(draft_call="0.5", draft_step="0.25", rows={"1": "1", "2": "1.84", "4": "2.85"})
+        plan = speculating(make_plan("prompt-lookup"), controller="cost", cost=cost)
+        plan = plan.model_copy(update={"graph": plan.graph.model_copy(update={"rows": rows})})
+        settings = scheduler_settings(plan)
+        assert settings.controller == "cost"
+        assert settings.costs == Costs(rows=expected, call=500_000, step=250_000)
 
     def test_a_plan_without_snapshots_has_the_width_itself(self, make_plan: MakePlan) -> None:
         plan = speculating(make_plan("prompt-lookup"), effective_snapshots=None)

@@ -2,26 +2,34 @@
 
 import pytest
 
-from power.speculation import controller as module
-from power.speculation.controller import (
-    AdaptiveController,
-    Controller,
-    FixedController,
-    make_controller,
-)
-from power.speculation.outcome import Settings
+from power.backends.none import NoProposer
+from power.speculation import adaptive as module
+from power.speculation.adaptive import AdaptiveController
+from power.speculation.controller import Controller, FixedController, make_controller
+from power.speculation.cost import CostController
+from power.speculation.outcome import ControllerKind, Costs, Settings
 
 
-def settings(k: int, s: int, *, adaptive: bool = True) -> Settings:
+def settings(k: int, s: int, controller: ControllerKind = "adaptive") -> Settings:
     return Settings(
-        draft_max=k, draft_min=0, window=min(k, s), snapshots=s, context=100, adaptive=adaptive
+        draft_max=k,
+        draft_min=0,
+        window=min(k, s),
+        snapshots=s,
+        context=100,
+        controller=controller,
+        costs=Costs((1_000_000,) * (k + 1)) if controller == "cost" else None,
     )
+
+
+def made(kind: ControllerKind) -> Controller:
+    return make_controller(settings(7, 6, kind), NoProposer())
 
 
 def feed(controller: Controller, accepted: list[int], start: int = 1) -> None:
     """Rounds that each drafted the whole width; the controller says how wide that is."""
     for number, count in enumerate(accepted, start):
-        controller.observe(number, max(1, controller.width()), count)
+        controller.observe(number, max(1, controller.ask()), count, ())
 
 
 def test_constants() -> None:
@@ -30,70 +38,76 @@ def test_constants() -> None:
 
 
 def test_the_settings_choose_the_controller() -> None:
-    assert isinstance(make_controller(settings(7, 6, adaptive=False)), FixedController)
-    assert isinstance(make_controller(settings(7, 6)), AdaptiveController)
+    assert isinstance(made("fixed"), FixedController)
+    assert isinstance(made("adaptive"), AdaptiveController)
+    assert isinstance(made("cost"), CostController)
 
 
 def test_a_fixed_width_ignores_what_happens() -> None:
-    fixed = make_controller(settings(7, 6, adaptive=False))
+    fixed = made("fixed")
     feed(fixed, [0] * 50)
-    assert (fixed.width(), fixed.widened_round, fixed.circuit_round) == (7, None, None)
+    assert (fixed.ask(), fixed.width([1]), fixed.widened_round, fixed.circuit_round) == (
+        7,
+        7,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(("k", "s", "narrow"), [(7, 6, 6), (10, 6, 6), (6, 6, 6), (3, 7, 3)])
 def test_it_starts_at_the_smaller_of_k_and_s(k: int, s: int, narrow: int) -> None:
-    assert AdaptiveController(settings(k, s)).width() == narrow
+    assert AdaptiveController(settings(k, s)).ask() == narrow
 
 
 def test_a_fully_accepted_probe_opens_k() -> None:
     adaptive = AdaptiveController(settings(10, 6))
-    adaptive.observe(1, 6, 6)
-    assert (adaptive.width(), adaptive.widened_round) == (10, 1)
+    adaptive.observe(1, 6, 6, ())
+    assert (adaptive.ask(), adaptive.widened_round) == (10, 1)
 
 
 def test_a_partial_probe_keeps_k_closed_for_good() -> None:
     adaptive = AdaptiveController(settings(10, 6))
-    adaptive.observe(1, 6, 5)
+    adaptive.observe(1, 6, 5, ())
     feed(adaptive, [6] * 30, start=2)
-    assert (adaptive.width(), adaptive.widened_round) == (6, None)
+    assert (adaptive.ask(), adaptive.widened_round) == (6, None)
 
 
 def test_a_round_that_drafted_nothing_is_no_probe() -> None:
     adaptive = AdaptiveController(settings(10, 6))
-    adaptive.observe(1, 0, 0)
-    assert adaptive.width() == 6
-    adaptive.observe(2, 6, 6)
-    assert (adaptive.width(), adaptive.widened_round) == (10, 2)
+    adaptive.observe(1, 0, 0, ())
+    assert adaptive.ask() == 6
+    adaptive.observe(2, 6, 6, ())
+    assert (adaptive.ask(), adaptive.widened_round) == (10, 2)
 
 
 def test_a_probe_cut_short_counts_by_what_it_drafted() -> None:
     adaptive = AdaptiveController(settings(10, 6))
-    adaptive.observe(1, 2, 2)
-    assert (adaptive.width(), adaptive.widened_round) == (10, 1)
+    adaptive.observe(1, 2, 2, ())
+    assert (adaptive.ask(), adaptive.widened_round) == (10, 1)
 
 
 def test_nothing_is_recorded_as_widening_where_there_is_nothing_to_widen() -> None:
     adaptive = AdaptiveController(settings(6, 6))
-    adaptive.observe(1, 6, 6)
-    assert (adaptive.width(), adaptive.widened_round) == (6, None)
+    adaptive.observe(1, 6, 6, ())
+    assert (adaptive.ask(), adaptive.widened_round) == (6, None)
 
 
 def test_a_healthy_partial_round_keeps_the_width() -> None:
     adaptive = AdaptiveController(settings(10, 6))
     feed(adaptive, [6, *[1, 0, 3, 2] * 10])
-    assert (adaptive.width(), adaptive.circuit_round) == (10, None)
+    assert (adaptive.ask(), adaptive.circuit_round) == (10, None)
 
 
 def test_one_token_every_third_round_opens_the_circuit_at_round_12() -> None:
     adaptive = AdaptiveController(settings(7, 7))
     feed(adaptive, [1, 0, 0] * 4)
-    assert (adaptive.width(), adaptive.circuit_round) == (0, 12)
+    assert (adaptive.ask(), adaptive.circuit_round) == (0, 12)
 
 
 def test_the_circuit_needs_a_full_window() -> None:
     adaptive = AdaptiveController(settings(7, 7))
     feed(adaptive, [0] * 11)
-    assert (adaptive.width(), adaptive.circuit_round) == (7, None)
+    assert (adaptive.ask(), adaptive.circuit_round) == (7, None)
 
 
 @pytest.mark.parametrize(
@@ -122,16 +136,16 @@ def test_the_window_slides() -> None:
 def test_rounds_that_drafted_nothing_do_not_count() -> None:
     adaptive = AdaptiveController(settings(7, 7))
     for number in range(1, 100):
-        adaptive.observe(number, 0, 0)
+        adaptive.observe(number, 0, 0, ())
     feed(adaptive, [0] * 11, start=100)
-    assert adaptive.width() == 7
-    adaptive.observe(111, 7, 0)
-    assert (adaptive.width(), adaptive.circuit_round) == (0, 111)
+    assert adaptive.ask() == 7
+    adaptive.observe(111, 7, 0, ())
+    assert (adaptive.ask(), adaptive.circuit_round) == (0, 111)
 
 
 def test_the_circuit_is_one_way() -> None:
     adaptive = AdaptiveController(settings(10, 6))
     feed(adaptive, [6] + [0] * 11)
-    assert (adaptive.width(), adaptive.circuit_round) == (0, 12)
+    assert (adaptive.ask(), adaptive.circuit_round) == (0, 12)
     feed(adaptive, [9] * 40, start=13)
-    assert (adaptive.width(), adaptive.circuit_round) == (0, 12)
+    assert (adaptive.ask(), adaptive.circuit_round) == (0, 12)

@@ -33,7 +33,7 @@ def start(target: ScriptedTarget, case: Case, **changes: Any) -> Any:
         "proposer": NoProposer(),
         "sampler": ScriptedSampler(target.row, case.sampling),
         "vocabulary": VOCABULARY,
-        "controller": make_controller(case.settings),
+        "controller": make_controller(case.settings, NoProposer()),
         "settings": case.settings,
         "max_tokens": case.max_tokens,
         "stop": (),
@@ -69,7 +69,12 @@ def test_a_prompt_that_fills_the_context_yields_one_token() -> None:
 def test_the_guard_narrows_a_width_that_the_controller_widened() -> None:
     """K7/S6, adaptive: a perfect probe, then seven rejected."""
     case = Case(
-        draft_max=7, snapshots=6, recurrent=True, adaptive=True, max_tokens=40, proposer="oracle"
+        draft_max=7,
+        snapshots=6,
+        recurrent=True,
+        controller="adaptive",
+        max_tokens=40,
+        proposer="oracle",
     )
     future = list(plain(case)[-1].ids)
     wrong = [(token + 1) % VOCABULARY.size for token in future]

@@ -139,7 +139,7 @@ def run(  # noqa: PLR0913 - the parts of one request
         window=narrow if shape.pair.recurrent else shape.k,
         snapshots=narrow,
         context=CONTEXT,
-        adaptive=adaptive,
+        controller="adaptive" if adaptive else "fixed",
     )
     session = engine.session(sampling, control=control or proposer is not None)
     return request(

@@ -45,10 +45,9 @@ class DraftModel:
         return self._max_width
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """Evaluate the prompt but its last token, the first anchor."""
+        """Take the prompt; it is evaluated in front of the first proposal, if one is asked for."""
         self._context.clear()
         self._tokens, self._cells, self._proposal = list(prompt), 0, []
-        self._evaluate_known(len(prompt) - 1)
 
     def checkpoint(self) -> DraftCheckpoint:
         """The committed state."""

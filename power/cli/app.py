@@ -30,6 +30,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("run", "Verify a plan, execute it, and sign a receipt."),
     "verify": ("verify", "Check a receipt, and run it again if asked."),
     "bench": ("bench", "Time plans against each other on prompts."),
+    "compare": ("compare", "Compare two arms of benches, with gates."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "show": ("show", "Show a plan for a person."),
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),

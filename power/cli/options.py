@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,21 @@ import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
 # Who reads a file says what is wrong with it: click's own checks would be usage errors.
+class _Decimal(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.3
+    """A decimal of at least 0, kept as it is written: `1.05`."""
+
+    name = "decimal"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,9})?", str(value)):
+            self.fail(f"`{value}` is not a decimal such as 1.05", param, ctx)
+        text = str(value)
+        return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+DECIMAL = _Decimal()
 FILE = click.Path(path_type=Path, readable=False)
 
 

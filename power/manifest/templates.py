@@ -30,6 +30,7 @@ def _environment() -> Environment:
     )
     environment.filters["toml"] = toml_value
     environment.filters["code"] = markdown_code
+    environment.filters["cell"] = markdown_cell
     return environment
 
 
@@ -49,3 +50,11 @@ def markdown_code(text: str) -> str:
     fence = "`" * (max(runs, default=0) + 1)
     pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def markdown_cell(text: str) -> str:
+    """Text for a cell of a Markdown table, in which no character is markup, a mention or a link.
+
+    Character references are never markup. Source: CommonMark 0.31, 2.5; GFM 0.29, 6.9.
+    """
+    return re.sub(r"[\\`*_{}\[\]<>#!|~@&/]|w(?=ww\.)", lambda c: f"&#{ord(c[0])};", escape(text))

@@ -24,15 +24,15 @@ class JSONRefusedError(ValueError):
     """Why a document was refused; the message fits after a colon."""
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes, limit: int = SIZE_LIMIT) -> Any:
     """Parse UTF-8 JSON without floats; raises JSONRefusedError, whose text says why.
 
-    Refused: more than 1 MiB, nesting beyond 16, a byte-order mark, invalid
+    Refused: more than `limit` bytes, nesting beyond 16, a byte-order mark, invalid
     UTF-8, lone surrogates, duplicate keys, floats, NaN and infinities, integers
     beyond 2^53 - 1, and anything after the document.
     """
-    if len(data) > SIZE_LIMIT:
-        raise JSONRefusedError(f"larger than {SIZE_LIMIT} bytes")
+    if len(data) > limit:
+        raise JSONRefusedError(f"larger than {limit} bytes")
     _check_depth(data)
     try:
         text = data.decode("utf-8")

@@ -45,6 +45,30 @@ def test_a_plan_and_its_control(prompted: Bench) -> None:
     assert len(list((prompted.folder / "tiny.bench.receipts").iterdir())) == 8
 
 
+def test_a_plan_compared_with_its_control(prompted: Bench) -> None:
+    assert run(prompted, "--control").code == 0
+    name = "tiny.bench.json"
+    lenient = ("--min-speedup", "0.0001", "--allow-busy-host")
+    done = prompted("compare", name, *lenient, "--format", "json", "-o", "c.json")
+    assert done.code == 0, done.stdout.decode()
+    assert (done.json["same_outputs"], done.json["identity"]) == (2, [])
+    written = json.loads((prompted.folder / "c.json").read_text())
+    assert written["gates"] == done.json["gates"]
+    shown = prompted("compare", name, *lenient)
+    assert "tiny `prompt-lookup` (plan) against tiny `off` (control)" in shown.stdout.decode()
+    strict = prompted("compare", name, "--min-speedup", "1000000", "--allow-busy-host")
+    assert strict.code == 1
+    assert "error[P830]: the gate `median_speedup` was missed" in strict.stderr
+
+
+def test_a_report_that_is_none(prompted: Bench, snapshot_of: Snapshot) -> None:
+    snapshot_of(prompted("compare", "manifest.toml"))
+
+
+def test_a_gate_that_is_no_number(prompted: Bench, snapshot_of: Snapshot) -> None:
+    snapshot_of(prompted("compare", "x.json", "--min-speedup", "1,5"))
+
+
 def test_two_plans(prompted: Bench) -> None:
     prompted.edit("manifest.toml", 'name = "tiny"', 'name = "off"')
     prompted.edit("manifest.toml", '"prompt-lookup"', '"off"')

@@ -26,12 +26,14 @@ from power.diagnostics import Diagnostic, ExitCode, PowerError, as_text
 # verb -> (module, one line for `power --help`)
 VERBS: dict[str, tuple[str, str]] = {
     "init": ("init", "Write a manifest from the artifacts at hand."),
+    "fmt": ("fmt", "Bring manifests and profiles into their canonical form."),
     "compile": ("compile", "Verify a manifest and its artifacts and lock the plan."),
     "run": ("run", "Verify a plan, execute it, and sign a receipt."),
     "verify": ("verify", "Check a receipt, and run it again if asked."),
     "bench": ("bench", "Time plans against each other on prompts."),
     "compare": ("compare", "Compare two arms of benches, with gates."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
+    "review": ("review", "Review what a branch does to manifests, profiles and plans."),
     "show": ("show", "Show a plan for a person."),
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),
     "doctor": ("doctor", "Show the engine, its devices and what it can execute."),

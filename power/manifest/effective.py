@@ -40,19 +40,23 @@ def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> Loa
     span = loaded.span("profile")
     found = profile_path(reference, path.parent, span)
     if reference.endswith(".toml"):
-        _refuse_link_outside(found, path.parent, span)
+        refuse_link_outside(found, path.parent, span)
     return load_profile(found)
 
 
-def _refuse_link_outside(profile: Path, folder: Path, span: Span) -> None:
-    """P122: a manifest is somebody else's data, and may not have any file of this host read."""
+def refuse_link_outside(profile: Path, folder: Path, span: Span | None) -> None:
+    """Raise P122 for a profile that lies elsewhere than below the manifest's `folder`.
+
+    A manifest is somebody else's data, and may not have any file of this host read.
+    """
     real = os.path.realpath(profile)
     if Path(real).is_relative_to(os.path.realpath(folder)):
         return
     fail(
         "P122",
         "the profile is a symbolic link that leads out of the manifest's folder",
-        spans=(span,),
+        spans=() if span is None else (span,),
+        place=None if span is not None else str(profile),
         expected="a file below the manifest's folder",
         found="a link to another place",
         hint="copy the profile beside the manifest, or name it yourself with `--profile`",

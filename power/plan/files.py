@@ -87,6 +87,33 @@ def _fill(file: IO[bytes], data: bytes, mode: int) -> None:
     os.fsync(file.fileno())
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Put `text` in the place of what the file at `path` holds; its mode stays.
+
+    Of a symbolic link, the file that it leads to is replaced. Raises PowerError P441.
+    """
+    real = path.resolve()
+    write_atomic(real, text.encode(), overwrite=True, mode=real.stat().st_mode & 0o777)
+
+
+def append_text(path: Path, text: str) -> None:
+    """Put `text` behind what the file at `path` holds; it is made when it is not there.
+
+    For logs that others write to as well. Raises PowerError P441: it cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        fail(
+            "P441",
+            f"the file cannot be written: {error.strerror}",
+            place=str(path),
+            hint="check the folder, its permissions and the space left",
+        )
+
+
 def check_new(path: Path) -> None:
     """Refuse (P440, P441) a place where `write_atomic` could not write a new file.
 

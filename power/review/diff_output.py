@@ -26,8 +26,11 @@ _TONES = {
 _OLD, _NEW, _DIM, _BOLD = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m"
 
 
-def render_text(found: Diff, *, color: bool = False) -> str:
-    """A block a class, a line a change, readable without colour. Ends with a line end."""
+def render_text(found: Diff, *, color: bool = False, voids: bool = True) -> str:
+    """A block a class, a line a change, readable without colour. Ends with a line end.
+
+    voids: whether to end with the evidence that the changes make void.
+    """
 
     def paint(text: str, tone: str) -> str:
         return f"{tone}{text}{_RESET}" if color else text
@@ -38,21 +41,25 @@ def render_text(found: Diff, *, color: bool = False) -> str:
         changes = found.of(kind)
         lines += ["", paint(kind.title, _TONES[kind])] if changes else []
         for change in changes:
-            before, after = both(change)
+            before, after = both(change, found.new.kind)
             values = f"{paint(before, _OLD)} -> {paint(after, _NEW)}"
             lines.append(f"  {escape(change.path)}: {values}")
             lines.append(f"      {paint(change.means.says, _DIM)}")
     if not found.changes:
         lines.append(UNCHANGED)
-    if found.voids:
+    if voids and found.voids:
         lines += ["", paint("Void from here on", _BOLD)]
         lines += [f"  {kind.title}" for kind in found.voids]
     return "\n".join(lines) + "\n"
 
 
-def both(change: Change) -> tuple[str, str]:
-    """The two sides of a change as text."""
-    return shown(change.old, change.old_from), shown(change.new, change.new_from)
+def both(change: Change, kind: Kind) -> tuple[str, str]:
+    """The two sides of a change in a document of `kind`, as text.
+
+    A setting that the document does not state itself says where it came from.
+    """
+    old, new = (None if o == kind else o for o in (change.old_from, change.new_from))
+    return shown(change.old, old), shown(change.new, new)
 
 
 def render_markdown(found: Diff) -> str:
@@ -67,7 +74,7 @@ def markdown_values(found: Diff) -> dict[str, Any]:
         rows = [
             {"path": change.path, "old": old, "new": new, "says": change.means.says}
             for change in found.of(kind)
-            for old, new in (both(change),)
+            for old, new in (both(change, found.new.kind),)
         ]
         if rows:
             groups.append((kind.title, rows))
@@ -88,11 +95,13 @@ EvidenceName = Literal["receipts", "certificate", "measurements"]
 OriginName = Literal["manifest", "profile", "default", "derived", "plan"]
 
 
-class _Output(BaseModel):
+class Output(BaseModel):
+    """A part of a JSON answer."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class ChangeOutput(_Output):
+class ChangeOutput(Output):
     """One change. A side whose value is not there or not applied is left out."""
 
     path: str = Field(description="the key, dotted")
@@ -105,7 +114,7 @@ class ChangeOutput(_Output):
     voids: list[EvidenceName] = Field(description="evidence that this change makes void")
 
 
-class DiffOutput(_Output):
+class DiffOutput(Output):
     """What `power diff --format json` says of two documents."""
 
     kind: Kind
@@ -121,10 +130,15 @@ def render_json(found: Diff) -> dict[str, Any]:
         kind=found.new.kind,
         old=found.old.spec,
         new=found.new.spec,
-        changes=[_change(change) for change in found.changes],
+        changes=changes_output(found),
         voids=[kind.value for kind in found.voids],
     )
     return output.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def changes_output(found: Diff) -> list[ChangeOutput]:
+    """The changes of a diff for a program."""
+    return [_change(change) for change in found.changes]
 
 
 def _change(change: Change) -> ChangeOutput:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from power.diagnostics import Diagnostic, PowerError, escape, fail
+from power.manifest.effective import refuse_link_outside
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
@@ -79,14 +80,16 @@ def load_document(spec: str) -> Document:
     return parse_document(data, spec, beside_blob(commit, inner, revision))
 
 
-def parse_document(data: bytes, spec: str, beside: Beside | None = None) -> Document:
-    """The document in `data`, recognised by the keys that only one kind has.
+def parse_document(
+    data: bytes, spec: str, beside: Beside | None = None, kind: Kind | None = None
+) -> Document:
+    """The document in `data`, recognised by the keys that only one kind has, unless it is given.
 
     `beside` reads what it names by relative paths; without it such a file counts as
     one that is not there.
     """
     text = decode(data, spec, "document")
-    kind = _kind_of(_values(text, spec))
+    kind = kind or content_kind(_values(text, spec))
     if kind is None:
         fail(
             "P451",
@@ -120,7 +123,8 @@ def _values(text: str, spec: str) -> Mapping[str, Any]:
     return parse(text, spec, "document")
 
 
-def _kind_of(values: Mapping[str, Any]) -> Kind | None:
+def content_kind(values: Mapping[str, Any]) -> Kind | None:
+    """What a parsed document is, by the keys that only one kind has; None if by none."""
     return kind_of(values) or ("trust" if isinstance(values.get("key"), dict) else None)
 
 
@@ -172,8 +176,15 @@ def read_profile(reference: str, beside: Beside) -> LoadedProfile:
 
 
 def beside_file(path: Path) -> Beside:
-    """Reads files relative to the folder of `path`."""
-    return lambda reference: read_bytes(path.parent / reference, "profile")
+    """Reads files relative to the folder of `path`; a profile only where it is truly below it."""
+
+    def read(reference: str) -> bytes:
+        named = path.parent / reference
+        if reference.endswith(".toml"):
+            refuse_link_outside(named, path.parent, None)
+        return read_bytes(named, "file")
+
+    return read
 
 
 def beside_blob(commit: str, path: str, shown: str, folder: Path | None = None) -> Beside:

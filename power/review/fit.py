@@ -22,10 +22,11 @@ def misfits(before: Holding, after: Holding, new: Document) -> tuple[Diagnostic,
     """Warnings about `new`: every broken rule, and each odd pair that the change made."""
     odd = dict(_odd(after, new.spec))
     known = dict(_odd(before, new.spec))
-    return (*_broken(new), *(found for name, found in odd.items() if name not in known))
+    return (*broken(new), *(found for name, found in odd.items() if name not in known))
 
 
-def _broken(document: Document) -> Iterator[Diagnostic]:
+def broken(document: Document) -> Iterator[Diagnostic]:
+    """Every rule between settings that a manifest or profile breaks, as a warning."""
     if document.effective is None:
         return
     for found in check_rules(document.effective):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,9 +115,12 @@ class FileChange:
 
 
 class WorkTree:
-    """The work tree around a folder. Raises PowerError P452 where there is none."""
+    """The work tree around a folder; `only` are git's pathspecs from its root.
 
-    def __init__(self, folder: Path) -> None:
+    Raises PowerError P452 where there is none.
+    """
+
+    def __init__(self, folder: Path, only: Sequence[str] = ()) -> None:
         found = git("rev-parse", "--show-toplevel", folder=folder)
         if found.returncode != 0:
             fail(
@@ -127,6 +131,7 @@ class WorkTree:
                 hint="go into the repository that holds the change",
             )
         self.root = Path(os.fsdecode(found.stdout.removesuffix(b"\n")))
+        self.only = tuple(only)
 
     def commit(self, revision: str) -> str:
         """The commit that `revision` names; P453, P455."""
@@ -143,13 +148,10 @@ class WorkTree:
 
     def files(self) -> list[str]:
         """Every file that git keeps or would keep, from the root, sorted; deleted ones too."""
-        return sorted(
-            _names(
-                self._run(
-                    "ls-files", "-z", "--full-name", "--cached", "--others", "--exclude-standard"
-                )
-            )
+        listed = self._run(
+            "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *self.only
         )
+        return sorted(set(_names(listed)))
 
     def changes(self, commit: str) -> list[FileChange]:
         """The files that differ from `commit`, untracked ones included, renames found."""
@@ -164,6 +166,7 @@ class WorkTree:
                 "-z",
                 commit,
                 "--",
+                *self.only,
             )
         )
         found: list[FileChange] = []
@@ -177,7 +180,9 @@ class WorkTree:
                 found.append(
                     FileChange(None if status == "A" else path, None if status == "D" else path)
                 )
-        others = _names(self._run("ls-files", "-z", "--others", "--exclude-standard"))
+        others = _names(
+            self._run("ls-files", "-z", "--others", "--exclude-standard", "--", *self.only)
+        )
         return found + [FileChange(None, path) for path in others]
 
     def _run(self, *arguments: str) -> bytes:

@@ -35,6 +35,7 @@ def test_every_verb_speaks_json(bench: Bench, verb: str) -> None:
         "diff": ("diff", "a", "b"),
         "explain": ("explain", "P0"),
         "init": ("init", "absent.gguf"),
+        "review": ("review", "--base", "absent"),
         "doctor": ("doctor",),
     }.get(verb, (verb, "absent"))
     result = bench(*arguments, "--format", "json")

@@ -19,6 +19,10 @@ path = "t.gguf"
 bytes = 9
 sha256 = "{"ab" * 32}"
 """
+KEYS = [
+    (Path(__file__).parents[1] / f"vectors/receipts/{name}.pub").read_text("utf-8")
+    for name in ("ed25519", "stolen")
+]
 GOOD = (Path(__file__).parents[1] / "vectors/plans/good.lock").read_text("utf-8")
 
 
@@ -32,16 +36,17 @@ def manifest(
     return parse_document(text.encode(), "m.toml")
 
 
+def at_eight_rows(k: int, s: int) -> Document:
+    return manifest(k, s, shape="fixed", more="rows = 8\n")
+
+
 def only(found: Diff, path: str) -> Change:
     (change,) = (change for change in found.changes if change.path == path)
     return change
 
 
 def test_k_past_s_opens_the_guarded_replay() -> None:
-    fixed = {"shape": "fixed", "more": "rows = 8\n"}
-    change = only(
-        diff(manifest(6, 6, **fixed), manifest(7, 6, **fixed)), "speculation.spec_draft_max"
-    )
+    change = only(diff(at_eight_rows(6, 6), at_eight_rows(7, 6)), "speculation.spec_draft_max")
     assert change.kind is Class.SHAPE
     assert change.means.says == (
         "K: proposals of up to 7 tokens, before 6; K = 7 is past S = 6: a rejection of more than 6 "
@@ -61,10 +66,7 @@ def test_s_below_k_opens_it_too_and_s_at_k_closes_it() -> None:
 
 
 def test_k_within_s_at_one_shape_is_speed() -> None:
-    fixed = {"shape": "fixed", "more": "rows = 8\n"}
-    change = only(
-        diff(manifest(6, 7, **fixed), manifest(7, 7, **fixed)), "speculation.spec_draft_max"
-    )
+    change = only(diff(at_eight_rows(6, 7), at_eight_rows(7, 7)), "speculation.spec_draft_max")
     assert (change.kind, change.means.voids) == (Class.SPEED, (Evidence.MEASUREMENTS,))
     assert change.means.says == "K: proposals of up to 7 tokens, before 6"
 
@@ -191,8 +193,7 @@ def test_an_odd_pair_that_was_there_before_is_not_told_again() -> None:
 
 
 def test_trusted_keys_are_compared_by_the_key_itself() -> None:
-    pem = (Path(__file__).parents[1] / "vectors/receipts/ed25519.pub").read_text()
-    other = (Path(__file__).parents[1] / "vectors/receipts/stolen.pub").read_text()
+    pem, other = KEYS
     text = 'schema = 1\n[key."build server"]\npublic_key = """\n{}"""\n{}'
     old = parse_document(text.format(pem, "").encode(), "old")
     new = parse_document(text.format(other, "not_after = 2026-12-31T00:00:00Z\n").encode(), "new")

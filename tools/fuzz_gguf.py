@@ -11,56 +11,22 @@ changed. The same seed makes the same files. Exit 1: something was found.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import IO, Any
+from typing import Any
 
-from tests.fuzzing import drive
+from tests.fuzzing.drive import Engine
 from tests.fuzzing.judge import misspoken, refusal
 from tests.fuzzing.mutate import mutate
 from tests.fuzzing.seeds import SEEDS, Seed
 
-
-class Engine:
-    """The process that drives pairs; started again when it goes."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[str] | None = None
-
-    def outcome(self, kind: str, target: Path, draft: Path | None) -> list[str]:
-        """[how, stage, last words] of one pair."""
-        if self._child is None or self._child.poll() is not None:
-            self._child = subprocess.Popen(
-                [sys.executable, "-m", drive.__name__],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-        case = [kind, str(target), None if draft is None else str(draft)]
-        stdin, stdout = self._pipes()
-        stdin.write(json.dumps(case) + "\n")
-        stdin.flush()
-        found: list[str] = json.loads(stdout.readline())
-        return found
-
-    def _pipes(self) -> tuple[IO[str], IO[str]]:
-        assert self._child is not None
-        assert self._child.stdin is not None
-        assert self._child.stdout is not None
-        return self._child.stdin, self._child.stdout
-
-    def close(self) -> None:
-        """End the process."""
-        if self._child is not None:
-            stdin, _ = self._pipes()
-            stdin.close()
-            self._child.wait()
+BUGS = ("dies", "traceback", "misspoken")
 
 
 def made(random: Random, seed: Seed, folder: Path) -> tuple[Path, Path | None, list[str]]:
@@ -107,25 +73,26 @@ def main() -> None:
     parser.add_argument("--only", choices=sorted(SEEDS), action="append")
     parser.add_argument("--no-engine", action="store_true", help="ask the validators alone")
     given = parser.parse_args()
-    counts: Counter[str] = Counter()
-    engine = None if given.no_engine else Engine()
-    end = time.monotonic() + given.minutes * 60
-    number = 0
-    with TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        while time.monotonic() < end:
-            name = (given.only or sorted(SEEDS))[number % len(given.only or SEEDS)]
-            random = Random(f"{given.seed}/{number}")
-            how, case = one(random, name, folder, engine)
-            counts[how] += 1
-            if how in {"dies", "traceback", "misspoken"}:
-                keep(given.keep / f"{given.seed}-{number}", folder, case)
-                print(f"{given.seed}/{number} {how}: {json.dumps(case)}", flush=True)
-            number += 1
-    if engine is not None:
-        engine.close()
+    with TemporaryDirectory() as folder, Engine() as engine:
+        counts = hunt(given, Path(folder), None if given.no_engine else engine)
     print(", ".join(f"{count} {how}" for how, count in counts.most_common()))
-    sys.exit(bool(counts["dies"] + counts["traceback"] + counts["misspoken"]))
+    sys.exit(any(counts[how] for how in BUGS))
+
+
+def hunt(given: argparse.Namespace, folder: Path, engine: Engine | None) -> Counter[str]:
+    """Try pair after pair, the seeds in turn; how many ended how."""
+    counts: Counter[str] = Counter()
+    names = sorted(given.only or SEEDS)
+    end = time.monotonic() + given.minutes * 60
+    for number, name in enumerate(itertools.cycle(names)):
+        if time.monotonic() > end:
+            break
+        how, case = one(Random(f"{given.seed}/{number}"), name, folder, engine)
+        counts[how] += 1
+        if how in BUGS:
+            keep(given.keep / f"{given.seed}-{number}", folder, case)
+            print(f"{given.seed}/{number} {how}: {json.dumps(case)}", flush=True)
+    return counts
 
 
 def keep(place: Path, folder: Path, case: dict[str, Any]) -> None:

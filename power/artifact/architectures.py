@@ -74,6 +74,42 @@ ATTENTION_FREE: frozenset[str] = _names(
 )
 """Models without attention heads."""
 
+EQUAL_HEADS: frozenset[str] = _names(
+    """
+    afmoe apertus arcee arctic baichuan bailingmoe2 bitnet bloom chameleon chatglm codeshell cogvlm
+    cohere2 cohere2moe command-r dbrx deci deepseek dots1 ernie4_5 ernie4_5-moe exaone exaone-moe
+    exaone4 falcon gemma3 gemma4 glm4 glm4moe gpt2 gptneox granite granite_swa granitehybrid
+    graniteswitch grok grovemoe hunyuan-moe hunyuan_vl hy_v3 internlm2 jais jais2 laguna llama
+    llama4 maincoder maple mellum minimax-01 minimax-m2 minimax-m3 mistral3 mpt muse-glimmer
+    nanbeige nemotron nemotron_h nemotron_h_moe olmo olmo2 olmoe openelm orion paddleocr
+    pangu-embedded phi2 phi3 plamo qwen qwen2 qwen2moe qwen2vl qwen3 qwen35 qwen35moe qwen3moe
+    qwen3next qwen3vl qwen3vlmoe qwen4exp refact seed_oss smallthinker smollm3 spark2_5 stablelm
+    starcoder starcoder2 talkie xverse
+    """
+)
+"""Models whose graphs assert that keys and values have the same length (gemma3: its recipe)."""
+
+FULL_ROTATION: frozenset[str] = _names(
+    """
+    apertus arcee arctic baichuan chameleon codeshell cogvlm cohere2moe dbrx deci deepseek dots1
+    ernie4_5 ernie4_5-moe exaone exaone-moe exaone4 falcon granite granite_swa graniteswitch grok
+    grovemoe hunyuan-moe hunyuan_vl hy_v3 internlm2 jais2 llama llama4 maincoder mellum mistral3
+    olmo olmo2 olmoe orion paddleocr pangu-embedded plamo qwen2 qwen2moe qwen2vl qwen3 qwen3moe
+    qwen3vl qwen3vlmoe seed_oss smallthinker smollm3 starcoder2 talkie xverse
+    """
+)
+"""Models whose loaders or graphs assert that whole heads are rotated."""
+
+SECTIONED: frozenset[str] = _names(
+    """
+    paddleocr qwen2vl qwen35 qwen35moe qwen3vl qwen3vlmoe qwen4exp
+    """
+)
+"""Models that always rotate by sections: time, height, width and one more."""
+
+EXPERTS_ONLY: frozenset[str] = _names("bailingmoe2 grovemoe smallthinker")
+"""Models whose loaders assert that there are experts."""
+
 LAYER_INPUTS: frozenset[str] = _names(
     """
     bailingmoe3 deepseek4 gemma4 gpt-oss hunyuan_vl lfm2 llama mimo2 minimax-01 minimax-m2

@@ -9,7 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from power.artifact.architectures import ATTENTION_FREE
+from power.artifact.architectures import (
+    ATTENTION_FREE,
+    EXPERTS_ONLY,
+    FULL_ROTATION,
+    SECTIONED,
+)
 from power.artifact.reader import Reader
 from power.artifact.values import REALS, ValueType
 
@@ -20,7 +25,6 @@ _MAX_WIDTH = 1 << 20
 _MAX_FEED_FORWARD = 1 << 24
 _MAX_HEADS = 1 << 16
 _SCALINGS = ("none", "linear", "yarn", "longrope")  # llama_rope_scaling_type_from_string
-_FULL_ROTATION = frozenset({"llama", "deci", "falcon"})  # n_rot must be the head size
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +63,10 @@ def read_dimensions(reader: Reader, architecture: str) -> Dimensions | None:
     nextn = reader.integer(prefix + "nextn_predict_layers", 0, MAX_LAYERS, default=0)
     feed_forward = reader.per_layer(prefix + "feed_forward_length", 0, _MAX_FEED_FORWARD)
     heads, kv_heads = _heads(reader, architecture)
-    experts = _experts(reader, prefix)
+    experts = _experts(reader, prefix, needed=architecture in EXPERTS_ONLY)
     key_length, value_length = _head_lengths(reader, prefix, width, heads)
     _rope(reader, architecture, key_length)
+    _sections(reader, architecture)
     _norms(reader, prefix)
     _finite(reader, prefix)
     if layers is not None and nextn is not None and nextn > layers:
@@ -123,8 +128,10 @@ def _spread(value: _PerLayer) -> list[int]:
     return value if isinstance(value, list) else [value] * MAX_LAYERS
 
 
-def _experts(reader: Reader, prefix: str) -> int:
-    count = reader.integer(prefix + "expert_count", 0, MAX_EXPERTS, default=0) or 0
+def _experts(reader: Reader, prefix: str, *, needed: bool) -> int:
+    least = 1 if needed else 0
+    count_key = prefix + "expert_count"
+    count = reader.integer(count_key, least, MAX_EXPERTS, required=needed, default=0) or 0
     used_key = prefix + "expert_used_count"
     used = reader.per_layer(used_key, 0, MAX_EXPERTS)
     most = max(_spread(used), default=0)
@@ -182,7 +189,7 @@ def _rope(reader: Reader, architecture: str, key_length: int) -> None:
     rotated = reader.integer(key, 0, _MAX_WIDTH)
     if rotated is None or not key_length:
         return
-    exact = architecture in _FULL_ROTATION
+    exact = architecture in FULL_ROTATION
     if rotated % 2 or rotated > key_length or (exact and rotated != key_length):
         reader.out_of_range(
             key,
@@ -190,6 +197,22 @@ def _rope(reader: Reader, architecture: str, key_length: int) -> None:
             expected=key_length if exact else f"an even number up to {key_length}",
             found=rotated,
         )
+
+
+def _sections(reader: Reader, architecture: str) -> None:
+    key = f"{architecture}.rope.dimension_sections"
+    needed = architecture in SECTIONED
+    if needed or key in reader.header.values:
+        sections = reader.integers(key, required=needed)
+        if sections is None:
+            return
+        if min(sections, default=-1) < 0 or (needed and not any(sections[:3])):
+            reader.out_of_range(
+                key,
+                f"`{key}` gives no parts of a head to rotate",
+                expected="four integers from 0, one of the first three above it",
+                found=sections,
+            )
 
 
 def _norms(reader: Reader, prefix: str) -> None:

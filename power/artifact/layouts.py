@@ -252,5 +252,3 @@ _RECIPES: dict[str, _Recipe] = {
     "qwen35": _qwen35,
 }
 _NEXTN_IN_RECIPE = frozenset({"qwen35"})
-EQUAL_HEAD_LENGTHS = frozenset(_RECIPES)
-"""Architectures whose graphs assert that keys and values have the same length."""

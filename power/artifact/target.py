@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from power.artifact.architectures import DECODERS, NOT_DECODERS, RECURRENT
+from power.artifact.architectures import DECODERS, EQUAL_HEADS, NOT_DECODERS, RECURRENT
 from power.artifact.dimensions import Dimensions, read_dimensions
 from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
 from power.artifact.ggml import FILE_TYPES
 from power.artifact.header import Header
-from power.artifact.layouts import EQUAL_HEAD_LENGTHS, check_model_tensors
+from power.artifact.layouts import check_model_tensors
 from power.artifact.reader import Reader
 from power.artifact.vocabulary import Vocabulary, read_vocabulary
 
@@ -120,7 +120,7 @@ def _check_vocabulary_size(reader: Reader, architecture: str, tokens: int) -> No
 
 
 def _check_head_lengths(reader: Reader, dimensions: Dimensions) -> None:
-    if dimensions.architecture not in EQUAL_HEAD_LENGTHS:
+    if dimensions.architecture not in EQUAL_HEADS:
         return
     if dimensions.key_length != dimensions.value_length:
         key = f"{dimensions.architecture}.attention.value_length"

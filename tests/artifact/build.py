@@ -191,6 +191,34 @@ def llama(blocks: int = 3) -> Gguf:
     return gguf
 
 
+def qwen(version: int = 3) -> Gguf:
+    """A whole qwen2 or qwen3 model: biases of the projections, or norms of the heads."""
+    gguf = tokenizer(sizes(Gguf(), f"qwen{version}", 2))
+    gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("output_norm.weight", (WIDTH,))
+    for block in range(2):
+        vectors(gguf, block, "attn_norm", "ffn_norm")
+        attention(gguf, block)
+        feed_forward(gguf, block)
+        if version == 3:
+            vectors(gguf, block, "attn_q_norm", "attn_k_norm", length=HEAD)
+            continue
+        for part in "qkv":
+            gguf.tensor(f"blk.{block}.attn_{part}.bias", (HEADS * HEAD,))
+    return gguf
+
+
+def gemma3() -> Gguf:
+    """A whole gemma3 model of two blocks."""
+    gguf = tokenizer(sizes(Gguf(), "gemma3", 2))
+    gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("output_norm.weight", (WIDTH,))
+    for block in range(2):
+        vectors(gguf, block, "attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm")
+        vectors(gguf, block, "attn_q_norm", "attn_k_norm", length=HEAD)
+        attention(gguf, block)
+        feed_forward(gguf, block)
+    return gguf
+
+
 def qwen35(nextn: int = 1) -> Gguf:
     """A hybrid of one recurrent and one attention block, with native prediction blocks."""
     gguf = tokenizer(sizes(Gguf(), "qwen35", 2 + nextn))
@@ -203,6 +231,7 @@ def qwen35(nextn: int = 1) -> Gguf:
     ):
         gguf.put(f"qwen35.ssm.{name}", U32, value)
     gguf.put("qwen35.full_attention_interval", U32, 2)
+    gguf.put_array("qwen35.rope.dimension_sections", I32, [2, 1, 1, 0])
     gguf.put("qwen35.nextn_predict_layers", U32, nextn)
     gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("output_norm.weight", (WIDTH,))
     for block in range(2 + nextn):

@@ -55,7 +55,7 @@ def expected(path: Path) -> Any:
 
 def hybrid() -> build.Gguf:
     """One recurrent block with a state of 276,480 bytes, one with attention, one native head."""
-    gguf = build.qwen35().put_array("qwen35.rope.dimension_sections", build.I32, [2, 1, 1, 0])
+    gguf = build.qwen35()
     for key, value in (("state_size", 64), ("time_step_rank", 16), ("inner_size", 1024)):
         gguf.put(f"qwen35.ssm.{key}", build.U32, value)
     for name, shape in (

@@ -12,11 +12,13 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, Self
 
 from power.backends.interface import EngineConfig, SamplingConfig
 from power.backends.llamacpp import BACKEND
@@ -31,6 +33,45 @@ WIDTH = 3
 SETTINGS = Settings(
     draft_max=WIDTH, draft_min=0, window=WIDTH, snapshots=WIDTH, context=64, adaptive=False
 )
+
+
+class Engine:
+    """The process that drives pairs; started again when it goes."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[str] | None = None
+
+    def outcome(self, kind: str, target: Path, draft: Path | None) -> list[str]:
+        """[how, stage, last words] of one pair."""
+        if self._child is None or self._child.poll() is not None:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "tests.fuzzing.drive"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        case = [kind, str(target), None if draft is None else str(draft)]
+        stdin, stdout = self._pipes()
+        stdin.write(json.dumps(case) + "\n")
+        stdin.flush()
+        found: list[str] = json.loads(stdout.readline())
+        return found
+
+    def _pipes(self) -> tuple[IO[str], IO[str]]:
+        assert self._child is not None
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        return self._child.stdin, self._child.stdout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            stdin, stdout = self._pipes()
+            stdin.close()
+            self._child.wait()
+            stdout.close()
 
 
 def drive(kind: str, target: str, draft: str | None, stage: Callable[[str], None]) -> None:

@@ -22,12 +22,32 @@ def _smaller() -> Gguf:
     return build.llama(1)
 
 
+def _qwen2() -> Gguf:
+    return build.qwen(2)
+
+
+def _byte_pairs() -> Gguf:
+    """A byte-level vocabulary, whose texts spell a space as `Ġ`."""
+    gguf = build.llama(1).put("tokenizer.ggml.model", build.STRING, "gpt2")
+    return gguf.put_array("tokenizer.ggml.merges", build.STRING, ["w o", "wo r", "Ġ w"])
+
+
+def _other(model: str) -> Callable[[], Gguf]:
+    return lambda: build.llama(1).put("tokenizer.ggml.model", build.STRING, model)
+
+
 def _reduced() -> Gguf:
     return build.reduced(build.dflash(), [0, 5, 9])
 
 
 SEEDS = {
     "llama": Seed("off", build.llama),
+    "qwen2": Seed("off", _qwen2),
+    "qwen3": Seed("off", build.qwen),
+    "gemma3": Seed("off", build.gemma3),
+    "gpt2": Seed("off", _byte_pairs),
+    "t5": Seed("off", _other("t5")),
+    "rwkv": Seed("off", _other("rwkv")),
     "qwen35": Seed("off", build.qwen35),
     "mtp": Seed("mtp", build.qwen35),
     "draft-model": Seed("draft-model", build.llama, _smaller),

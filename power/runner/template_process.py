@@ -30,6 +30,16 @@ from power.runner.confine import confine
 from power.runner.limits import TEMPLATE_CPU_S, TEMPLATE_MEMORY, TEMPLATE_TEXT
 
 _MESSAGE_CHARS = 300
+_FAILURES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    SyntaxError,
+    TypeError,
+    ValueError,
+)
+"""What an expression of a template can raise, when it is compiled or rendered."""
 
 
 class Fault(Exception):  # noqa: N818 - one of the ways a template ends, named by `kind`
@@ -111,6 +121,15 @@ def check_template(environment: jinja2.Environment, source: str) -> jinja2.Templ
         raise Fault("syntax", error.message or "it does not parse", error.lineno) from None
     except RecursionError:
         raise Fault("syntax", "it is nested too deeply") from None
+    except _FAILURES as error:  # of a constant that Jinja2 works out while it compiles
+        raise Fault("failed", _said(error)) from None
+
+
+def _said(error: Exception) -> str:
+    """What a failure is called; no file can be opened here, and none is named."""
+    if isinstance(error, OSError):
+        return "it needs a file or a module, and none can be opened"
+    return f"{type(error).__name__}: {error}"
 
 
 def _names(tree: nodes.Template) -> Iterator[tuple[nodes.Node, str]]:
@@ -149,8 +168,8 @@ def render(template: jinja2.Template, variables: Mapping[str, Any]) -> str:
         raise Fault("memory", "it used up its memory") from None
     except RecursionError:
         raise Fault("failed", "it recurs too deeply") from None
-    except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-        raise Fault("failed", f"{type(error).__name__}: {error}") from None
+    except _FAILURES as error:
+        raise Fault("failed", _said(error)) from None
     return "".join(parts)
 
 
@@ -179,6 +198,7 @@ def _warm_up() -> None:
     """Import what Jinja2 and Python import late, while files can still be opened."""
     environment = make_environment()
     environment.from_string("{{ '\\n' | trim | tojson }}").render()  # codecs.unicode_escape
+    environment.from_string("{{ '<a b>' | striptags | wordwrap(1) }}").render()  # html, textwrap
     with contextlib.suppress(jinja2.TemplateError):
         environment.from_string("{{ nothing.at_all }}").render()  # jinja2.debug
 

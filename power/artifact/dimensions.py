@@ -66,7 +66,7 @@ def read_dimensions(reader: Reader, architecture: str) -> Dimensions | None:
     experts = _experts(reader, prefix, needed=architecture in EXPERTS_ONLY)
     key_length, value_length = _head_lengths(reader, prefix, width, heads)
     _rope(reader, architecture, key_length)
-    _sections(reader, architecture)
+    _sections(reader, architecture, key_length)
     _norms(reader, prefix)
     _finite(reader, prefix)
     if layers is not None and nextn is not None and nextn > layers:
@@ -199,18 +199,20 @@ def _rope(reader: Reader, architecture: str, key_length: int) -> None:
         )
 
 
-def _sections(reader: Reader, architecture: str) -> None:
+def _sections(reader: Reader, architecture: str, key_length: int) -> None:
     key = f"{architecture}.rope.dimension_sections"
     needed = architecture in SECTIONED
     if needed or key in reader.header.values:
         sections = reader.integers(key, required=needed)
         if sections is None:
             return
-        if min(sections, default=-1) < 0 or (needed and not any(sections[:3])):
+        fits = min(sections, default=-1) >= 0 and sum(sections) <= max(key_length, 1)
+        if not fits or (needed and not any(sections[:3])):
             reader.out_of_range(
                 key,
-                f"`{key}` gives no parts of a head to rotate",
-                expected="four integers from 0, one of the first three above it",
+                f"`{key}` are no parts of a head to rotate",
+                expected=f"four integers from 0, at most {key_length} together, "
+                "one of the first three above 0",
                 found=sections,
             )
 

@@ -187,6 +187,7 @@ def _qwen35(reader: Reader, d: Dimensions) -> Layout:
         name: reader.integer(f"qwen35.ssm.{name}", 1, 1 << 20, required=True)
         for name in ("conv_kernel", "state_size", "time_step_rank", "group_count", "inner_size")
     }
+    _check_delta_net(reader, sizes)
     out: Layout = {}
     for block in range(d.layers):
         out |= vectors(block, d.width, ("attn_norm", "post_attention_norm"))
@@ -210,6 +211,22 @@ def recurrent_blocks(reader: Reader, d: Dimensions, trunk: int) -> set[int]:
     key = f"{d.architecture}.full_attention_interval"
     interval = reader.integer(key, 1, 512, default=4) or 4
     return {index for index in range(trunk) if (index + 1) % interval}
+
+
+def _check_delta_net(reader: Reader, sizes: Mapping[str, int | None]) -> None:
+    """The engine asserts that value heads fill the inner size and share the key heads evenly."""
+    state, rank = sizes["state_size"], sizes["time_step_rank"]
+    groups, inner = sizes["group_count"], sizes["inner_size"]
+    if state is None or rank is None or groups is None or inner is None:
+        return
+    if inner != state * rank:
+        key = "qwen35.ssm.inner_size"
+        message = f"`{key}` is not the state size times the time step rank"
+        reader.out_of_range(key, message, expected=state * rank, found=inner)
+    if rank % groups:
+        key = "qwen35.ssm.group_count"
+        message = f"`{key}` does not divide the time step rank"
+        reader.out_of_range(key, message, expected=f"a divisor of {rank}", found=groups)
 
 
 def _delta_net(block: int, width: int, sizes: Mapping[str, int]) -> Layout:

@@ -30,9 +30,7 @@ from power.speculation.scheduler import generate
 SECONDS = 20
 MEMORY = 3 << 30
 WIDTH = 3
-SETTINGS = Settings(
-    draft_max=WIDTH, draft_min=0, window=WIDTH, snapshots=WIDTH, context=64, adaptive=False
-)
+SETTINGS = Settings(draft_max=WIDTH, draft_min=0, window=WIDTH, snapshots=WIDTH, context=64)
 
 
 class Engine:
@@ -111,7 +109,7 @@ def drive(kind: str, target: str, draft: str | None, stage: Callable[[str], None
             proposer=session.proposer,
             sampler=session.sampler,
             vocabulary=engine.vocabulary,
-            controller=make_controller(SETTINGS),
+            controller=make_controller(SETTINGS, session.proposer),
             settings=SETTINGS,
             max_tokens=12,
             stop=(),

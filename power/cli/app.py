@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Check a receipt, and run it again if asked."),
     "bench": ("bench", "Time plans against each other on prompts."),
     "compare": ("compare", "Compare two arms of benches, with gates."),
+    "simulate": ("simulate", "Compute what every setting would do on a recorded trace."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "review": ("review", "Review what a branch does to manifests, profiles and plans."),
     "show": ("show", "Show a plan for a person."),

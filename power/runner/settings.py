@@ -59,7 +59,7 @@ def scheduler_settings(plan: Plan) -> Settings:
         snapshots=snapshots,
         context=plan.graph.context,
         controller=_controller(plan),
-        costs=None if spec.cost is None else _costs(spec.cost, width, plan.graph.rows),
+        costs=None if spec.cost is None else costs_of(spec.cost, width, plan.graph.rows),
     )
 
 
@@ -68,8 +68,8 @@ def _controller(plan: Plan) -> ControllerKind:
     return spec.controller or ("adaptive" if spec.spec_mtp_adaptive else "fixed")
 
 
-def _costs(cost: Cost, width: int, fixed: int | None) -> Costs:
-    """By proposed tokens, from 0 to K: the same for all of them at a fixed shape."""
+def costs_of(cost: Cost, width: int, fixed: int | None) -> Costs:
+    """By proposed tokens, from 0 to K = `width`: the same for all at a shape of `fixed` rows."""
     rows = (str(fixed or tokens + 1) for tokens in range(width + 1))
     return Costs(
         rows=tuple(_millionths(cost.rows[n]) if n in cost.rows else NEVER for n in rows),

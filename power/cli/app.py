@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "simulate": ("simulate", "Compute what every setting would do on a recorded trace."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "review": ("review", "Review what a branch does to manifests, profiles and plans."),
+    "git": ("git", "Have git show and merge plans."),
     "show": ("show", "Show a plan for a person."),
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),
     "doctor": ("doctor", "Show the engine, its devices and what it can execute."),

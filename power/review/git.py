@@ -148,7 +148,7 @@ class WorkTree:
 
     def files(self) -> list[str]:
         """Every file that git keeps or would keep, from the root, sorted; deleted ones too."""
-        listed = self._run(
+        listed = self.run(
             "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *self.only
         )
         return sorted(set(_names(listed)))
@@ -156,7 +156,7 @@ class WorkTree:
     def changes(self, commit: str) -> list[FileChange]:
         """The files that differ from `commit`, untracked ones included, renames found."""
         parts = _names(
-            self._run(
+            self.run(
                 "diff",
                 "--no-ext-diff",
                 "--no-textconv",
@@ -181,11 +181,12 @@ class WorkTree:
                     FileChange(None if status == "A" else path, None if status == "D" else path)
                 )
         others = _names(
-            self._run("ls-files", "-z", "--others", "--exclude-standard", "--", *self.only)
+            self.run("ls-files", "-z", "--others", "--exclude-standard", "--", *self.only)
         )
         return found + [FileChange(None, path) for path in others]
 
-    def _run(self, *arguments: str) -> bytes:
+    def run(self, *arguments: str) -> bytes:
+        """What git prints in this work tree. Raises PowerError P452 when it fails."""
         found = git(*arguments, folder=self.root)
         if found.returncode != 0:
             fail(

@@ -23,7 +23,7 @@ from power.diagnostics import CODES
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tools import reference_tables  # noqa: E402 - beside this program, wherever it is run from
+from tools import reference_tables, schemas  # noqa: E402 - beside this program, wherever it is run from
 
 WIDTH = 98  # of the text; what click leaves of its own limit of 100 columns
 RANGES = {
@@ -93,13 +93,15 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args().check
     stale = 0
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        old = page.read_text("utf-8")
-        new = updated(old)
+    pages = [(page, None) for page in sorted((ROOT / "docs").rglob("*.md"))]
+    for page, text in (*pages, *((ROOT / path, text) for path, text in schemas.schemas())):
+        old = page.read_text("utf-8") if page.is_file() else ""
+        new = updated(old) if text is None else text
         if new != old:
             stale += 1
             print(f"{page.relative_to(ROOT)}: {'out of date' if check else 'updated'}")
             if not check:
+                page.parent.mkdir(exist_ok=True)
                 page.write_text(new, "utf-8")
     return int(check and stale > 0)
 

@@ -40,6 +40,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),
     "doctor": ("doctor", "Show the engine, its devices and what it can execute."),
     "key": ("key", "Make and show signing keys."),
+    "schema": ("schema", "Print the JSON Schema of a format, for editors and checks."),
     "explain": ("explain", "Explain a diagnostic code."),
 }
 

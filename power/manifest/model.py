@@ -34,15 +34,20 @@ Mode = Literal[
 Name = Annotated[
     str,
     AfterValidator(text_rules.name),
-    Expected("lower-case letters, digits, `.`, `_` and `-`, at most 63, the first no mark"),
+    Expected(
+        "lower-case letters, digits, `.`, `_` and `-`, at most 63, the first no mark",
+        f"^{text_rules.NAME.pattern}$",
+    ),
 ]
 Sha256 = Annotated[
-    str, AfterValidator(text_rules.sha256), Expected("64 lower-case hexadecimal digits")
+    str,
+    AfterValidator(text_rules.sha256),
+    Expected("64 lower-case hexadecimal digits", f"^{text_rules.HEX64.pattern}$"),
 ]
 ArtifactPath = Annotated[
     str,
     AfterValidator(text_rules.relative_path),
-    Expected("a relative path with `/` between parts"),
+    Expected("a relative path with `/` between parts", r"^(?!/)(?!.*(^|/)\.{1,2}(/|$))[^\\]+$"),
 ]
 ProfileRef = Annotated[
     str,
@@ -63,12 +68,12 @@ Grammar = Annotated[
 Feature = Annotated[
     str,
     AfterValidator(text_rules.feature),
-    Expected("the name of a device or feature, such as `cuda`"),
+    Expected("the name of a device or feature, such as `cuda`", f"^{text_rules.FEATURE.pattern}$"),
 ]
 Decimal = Annotated[
     str,
     AfterValidator(text_rules.decimal),
-    Expected("a decimal as text, such as `1.84`"),
+    Expected("a decimal as text, such as `1.84`", f"^{text_rules.DECIMAL.pattern}$"),
 ]
 RowCount = Annotated[
     str, AfterValidator(text_rules.row_count), Expected("a number of rows from 1 to 4096")

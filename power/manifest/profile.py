@@ -14,7 +14,10 @@ Figure = Annotated[float, Field(ge=-1e15, le=1e15)]
 FigureName = Annotated[
     str,
     AfterValidator(text_rules.figure_name),
-    Expected("lower-case words with `_` between them, the last one the unit"),
+    Expected(
+        "lower-case words with `_` between them, the last one the unit",
+        f"^{text_rules.FIGURE.pattern}$",
+    ),
 ]
 
 

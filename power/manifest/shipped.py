@@ -10,13 +10,14 @@ from power.diagnostics import Span, fail
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Folder = Literal["manifests", "profiles", "templates"]
+Folder = Literal["manifests", "profiles", "templates", "schemas"]
+_ELSEWHERE = {"schemas": "docs/schemas"}  # in a checkout
 
 
 def shipped(folder: Folder) -> Path:
     """The folder in the wheel (`power/_shipped`), or in a checkout beside `power/`."""
     wheel = _PACKAGE / "_shipped" / folder
-    return wheel if wheel.is_dir() else _PACKAGE.parent / folder
+    return wheel if wheel.is_dir() else _PACKAGE.parent / _ELSEWHERE.get(folder, folder)
 
 
 def profile_names() -> list[str]:

@@ -11,10 +11,11 @@ import re
 import unicodedata
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic_core import PydanticCustomError
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError
 
 MALFORMED = "malformed"
 _LINE_LIMIT = 500
@@ -26,11 +27,11 @@ ROWS_LIMIT = 4096
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 """The names that manifests, profiles and plans may have: whole, and safe in a path."""
-_FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
-_FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
-_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?")
-_ROW_COUNT = re.compile(r"[1-9][0-9]{0,3}")
-_HEX64 = re.compile(r"[0-9a-f]{64}")
+FIGURE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+){1,12}")
+FEATURE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,31}")
+DECIMAL = re.compile(r"(0|[1-9][0-9]{0,5})(\.[0-9]{1,6})?")
+ROW_COUNT = re.compile(r"[1-9][0-9]{0,3}")
+HEX64 = re.compile(r"[0-9a-f]{64}")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
 # What a person, a shell or another system may take for `.`, `/`, `\` or `:`.
 _LOOK_ALIKES = re.compile(
@@ -45,9 +46,20 @@ Items = TypeVar("Items", bound=tuple[Hashable, ...])
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """In an annotation: what a value of this type looks like, for diagnostics."""
+    """In an annotation: what a value of this type looks like, for diagnostics.
+
+    pattern: as much of it as a JSON Schema can say, a regular expression of ECMA 262.
+    """
 
     text: str
+    pattern: str | None = None
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema of the annotated type, with the pattern."""
+        found = handler(schema)
+        return found if self.pattern is None else {**found, "pattern": self.pattern}
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:
@@ -64,28 +76,28 @@ def name(value: str) -> str:
 
 def figure_name(value: str) -> str:
     """The name of a number, with its unit as the last word."""
-    if not _FIGURE.fullmatch(value):
+    if not FIGURE.fullmatch(value):
         _refuse("is not the name of a figure", "write it as `decode_median_tok_s`")
     return value
 
 
 def feature(value: str) -> str:
     """The name of something a host may have or lack."""
-    if not _FEATURE.fullmatch(value):
+    if not FEATURE.fullmatch(value):
         _refuse("is not the name of a host feature", "write it as `cuda`")
     return value
 
 
 def decimal(value: str) -> str:
     """A decimal of at most six digits on either side, in its one spelling: `1.50` is `1.5`."""
-    if not _DECIMAL.fullmatch(value):
+    if not DECIMAL.fullmatch(value):
         _refuse("is not a decimal", "write digits, with a point and at most six digits behind it")
     return value.rstrip("0").removesuffix(".") if "." in value else value
 
 
 def row_count(value: str) -> str:
     """A number of rows as the key of a table."""
-    if not _ROW_COUNT.fullmatch(value) or int(value) > ROWS_LIMIT:
+    if not ROW_COUNT.fullmatch(value) or int(value) > ROWS_LIMIT:
         _refuse("is not a number of rows", "write it as `8`")
     return value
 
@@ -100,12 +112,12 @@ def by_rows(values: dict[str, str]) -> dict[str, str]:
 
 def sha256(value: str) -> str:
     """A SHA-256 in the one spelling that digests are compared in."""
-    if _HEX64.fullmatch(value):
+    if HEX64.fullmatch(value):
         return value
-    if _HEX64.fullmatch(value.strip().lower()):
+    if HEX64.fullmatch(value.strip().lower()):
         _refuse("is a digest in another spelling", f"write it as `{value.strip().lower()}`")
     digits = value.removeprefix("sha256:")
-    if _HEX64.fullmatch(digits):
+    if HEX64.fullmatch(digits):
         _refuse("is a digest with a prefix", "leave out `sha256:`")
     _refuse("is not a SHA-256", "`sha256sum FILE` prints it")
 

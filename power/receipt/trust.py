@@ -84,7 +84,9 @@ class _Key(_Part):
     revoked: _Revoked | None = None
 
 
-class _File(_Part):
+class TrustFile(_Part):
+    """A verifier's own list of keys."""
+
     # Not Literal[1], which `true` would equal.
     schema_: Annotated[int, Field(ge=1, le=1)] = Field(alias="schema")
     key: dict[_Text, _Key] = Field(min_length=1)
@@ -107,7 +109,7 @@ def parse_trust(data: bytes, name: str, key_at: KeyAt) -> Trust:
     source = Source(text, name, _WHAT)
     values = syntax.parse(text, name, _WHAT)
     try:
-        file = _File.model_validate(values)
+        file = TrustFile.model_validate(values)
     except ValidationError as error:
         raise PowerError(_diagnose(error, source)) from error
     trusted: dict[str, TrustedKey] = {}

@@ -265,6 +265,27 @@ class Bounds(Section):
     min_acceptance: float | None = Field(None, ge=0, le=1, description="accepted / drafted")
 
 
+class Preflight(Section):
+    """How quiet a host must be before `power bench` measures on it; each has a default."""
+
+    idle_ms: int | None = Field(
+        None, ge=100, le=120_000, description="how long the host is watched; 3000"
+    )
+    cpu_percent: int | None = Field(
+        None, ge=0, le=100, description="busiest half second, of all CPUs; 20"
+    )
+    gpu_percent: int | None = Field(
+        None, ge=0, le=100, description="busiest half second of a GPU; 20"
+    )
+    busy_processes: int | None = Field(
+        None, ge=0, le=65_536, description="others that use a tenth of a CPU; not asked"
+    )
+    free_memory_bytes: Size | None = Field(None, description="the size of the artifacts")
+    governor: Feature | None = Field(
+        None, description="of every CPU's frequency, such as `performance`; not asked"
+    )
+
+
 class Settings(Section):
     """The sections that a manifest and a profile share, all optional."""
 
@@ -274,6 +295,7 @@ class Settings(Section):
     sampling: Sampling = Sampling()
     exactness: Exactness = Exactness()
     bounds: Bounds = Bounds()
+    preflight: Preflight = Preflight()
 
 
 SECTIONS = tuple(Settings.model_fields)

@@ -137,6 +137,7 @@ def _body(inputs: Inputs, resolution: Resolution) -> dict[str, Any]:
         "sampling": _sampling(settings),
         "exactness": settings.exactness.model_dump(),
         "bounds": settings.bounds.model_dump(exclude_none=True) or None,
+        "preflight": settings.preflight.model_dump(exclude_none=True) or None,
         "engine": {
             "package": inputs.engine.package,
             "version": inputs.engine.version,

@@ -210,6 +210,17 @@ class Bounds(_Frozen):
     min_acceptance: Share | None = None
 
 
+class Preflight(_Frozen):
+    """How quiet a host must be for `power bench`; None: the bench's default."""
+
+    idle_ms: Annotated[int, Field(ge=100, le=120_000)] | None = None
+    cpu_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    gpu_percent: Annotated[int, Field(ge=0, le=100)] | None = None
+    busy_processes: Annotated[int, Field(ge=0, le=65_536)] | None = None
+    free_memory_bytes: Size | None = None
+    governor: Line | None = None
+
+
 class EnginePin(_Frozen):
     """The engine this plan was compiled for."""
 
@@ -241,6 +252,7 @@ class Plan(_Frozen):
     sampling: Sampling
     exactness: Exactness
     bounds: Bounds | None = None
+    preflight: Preflight | None = None
     engine: EnginePin
     lock: Lock
 

@@ -163,6 +163,9 @@ def _claims(plan: Plan) -> Iterator[Line]:
     yield "exactness", plan.exactness.level
     if plan.bounds is not None and plan.bounds.min_acceptance is not None:
         yield "bounds", f"acceptance >= {plan.bounds.min_acceptance:g}"
+    if plan.preflight is not None:
+        limits = plan.preflight.model_dump(exclude_none=True)
+        yield "preflight", ", ".join(f"{name} {value}" for name, value in limits.items())
 
 
 def _short(digest: str) -> str:

@@ -166,6 +166,7 @@ RULES = (
     Rule("speculation.cost.*", _SP, "what the cost controller weighs"),
     Rule("exactness.level", _O, "what the plan claims about its output", NOTHING),
     Rule("bounds.*", _T, "what receipts report as met or not met"),
+    Rule("preflight.*", _T, "how quiet a host must be to be measured on"),
     Rule("evidence*", _T, "what the settings are said to rest on"),
     Rule("key*", _T, "whose receipts are believed"),
     Rule("name", _W, "the name in plans and receipts"),

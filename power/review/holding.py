@@ -131,7 +131,7 @@ def _origin(effective: Effective, section: str, key: str, document: Document) ->
 
 
 def _of_plan(content: Mapping[str, Any]) -> Iterator[tuple[str, Held]]:
-    for section in ("speculation", "graph", "host", "sampling", "exactness", "bounds"):
+    for section in ("speculation", "graph", "host", "sampling", "exactness", "bounds", "preflight"):
         for key, found in content.get(section, {}).items():
             for path, value in _flat(f"{section}.{key}", found):
                 yield path, Held(value, "plan")

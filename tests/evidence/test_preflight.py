@@ -69,6 +69,28 @@ def test_memory_has_to_hold_every_artifact_of_the_largest_plan() -> None:
     assert limits_of([off]).free_memory_bytes == 1001
 
 
+def test_the_strictest_limit_of_the_plans_holds() -> None:
+    loose, tight = (
+        samples.sample_plan(preflight=table)
+        for table in (
+            {"cpu_percent": 50, "idle_ms": 200, "free_memory_bytes": 9999},
+            {"cpu_percent": 2, "idle_ms": 10_000, "busy_processes": 0, "governor": "performance"},
+        )
+    )
+    assert limits_of([loose, tight]) == Limits(
+        free_memory_bytes=9999,
+        idle_ms=10_000,
+        cpu_percent=2,
+        busy_processes=0,
+        governor="performance",
+    )
+    assert limits_of([samples.sample_plan()]) == Limits(free_memory_bytes=2080)
+
+
+def test_a_plan_without_the_table_keeps_its_bytes() -> None:
+    assert "preflight" not in samples.sample_plan().body()
+
+
 def test_this_host_can_be_read() -> None:
     seen = probe.read_host(200)
     assert seen.interval_ms == 200

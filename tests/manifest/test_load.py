@@ -63,6 +63,11 @@ RANGES: dict[str, tuple[list[str], list[str]]] = {
     "sampling.seed": (["0", "4294967294"], ["-1", "4294967295"]),
     "sampling.max_tokens": (["1"], ["0", "-5"]),
     "bounds.min_acceptance": (["0", "1", "0.25"], ["-0.1", "1.1", "nan"]),
+    "preflight.idle_ms": (["100", "120000"], ["99", "120001"]),
+    "preflight.cpu_percent": (["0", "100"], ["-1", "101"]),
+    "preflight.gpu_percent": (["0", "100"], ["-1", "101"]),
+    "preflight.busy_processes": (["0", "65536"], ["-1", "65537"]),
+    "preflight.free_memory_bytes": (["1", "8000000000"], ["0", "-1"]),
 }
 INTEGERS = (
     "speculation.spec_draft_max",
@@ -81,6 +86,11 @@ INTEGERS = (
     "sampling.repeat_last_n",
     "sampling.seed",
     "sampling.max_tokens",
+    "preflight.idle_ms",
+    "preflight.cpu_percent",
+    "preflight.gpu_percent",
+    "preflight.busy_processes",
+    "preflight.free_memory_bytes",
 )
 
 

@@ -30,6 +30,7 @@ def plan(make_inputs: MakeInputs) -> Plan:
             host={"require": ["cuda"], "cpu_affinity": [0, 2], "threads": 2},
             sampling={"grammar": 'root ::= "=======\\n" # <<<<<<<\n', "repeat_penalty": 1.1},
             bounds={"min_acceptance": 0.25},
+            preflight={"cpu_percent": 2, "idle_ms": 10_000},
         )
     )
 

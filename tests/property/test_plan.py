@@ -72,6 +72,10 @@ def sections(draw: st.DrawFn) -> dict[str, Any]:
         },
         "exactness": {"level": draw(st.sampled_from(["rule", "serial", "shape"][: 2 + fixed]))},
         "bounds": {"min_acceptance": draw(st.none() | st.floats(0, 1))},
+        "preflight": {
+            "cpu_percent": draw(st.none() | st.integers(0, 100)),
+            "governor": draw(st.sampled_from([None, "performance"])),
+        },
     }
 
 

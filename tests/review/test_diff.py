@@ -80,6 +80,7 @@ def test_layout_is_no_change() -> None:
         ("[host]\nthreads = 2\n", "host.threads", Class.SPEED),
         ('[host]\nrequire = ["cuda"]\n', "host.require", Class.TRUST),
         ("[bounds]\nmin_acceptance = 0.5\n", "bounds.min_acceptance", Class.TRUST),
+        ("[preflight]\ncpu_percent = 5\n", "preflight.cpu_percent", Class.TRUST),
     ],
 )
 def test_a_change_has_its_class_and_both_values(new: str, path: str, kind: Class) -> None:

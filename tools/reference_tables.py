@@ -39,7 +39,7 @@ MEANINGS = {
     "main_gpu": "the device for what is not split",
     "cpu_affinity": "CPUs that the engine's threads stay on; omit for none",
     "process_priority": "of the engine's process",
-    "cuda_high_priority": "high-priority CUDA streams",
+    "cuda_high_priority": "high-priority CUDA streams; no effect with llama-cpp-python 0.3.36",
     "top_k": "keep the k likeliest tokens",
     "top_p": "keep the likeliest tokens that together reach p",
     "min_p": "keep tokens of at least this share of the likeliest one's probability",

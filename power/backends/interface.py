@@ -49,6 +49,9 @@ class EngineIdentity:
 
     lacks: strategy -> why the loaded library does not execute it; what is not in
         it is as `EngineFacts.capabilities` says.
+    without_effect: setting of a plan's `[graph]` or `[host]`, as `graph.main_gpu` ->
+        why it changes nothing on this engine.
+    remarks: what else its user should know of this build, a line each.
     """
 
     package: str
@@ -58,6 +61,8 @@ class EngineIdentity:
     devices: Sequence[str]
     system_info: str
     lacks: Mapping[str, str] = field(default_factory=dict)
+    without_effect: Mapping[str, str] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,12 @@ class SamplingConfig:
     repeat_last_n: int | None = None
     grammar: str | None = None
     seed: int = 0
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the token is the one of the highest logit, whatever came before."""
+        unbiased = self.grammar is None and (self.repeat_penalty or 1.0) == 1.0
+        return self.temperature <= 0 and unbiased
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +113,11 @@ class EngineConfig:
     flash_attention: bool = True
     repack: bool | None = None
     cuda_graphs: bool = True
-    backend_sampling: bool = True
+    backend_sampling: bool = False
     gpu_layers: int | Literal["all"] = "all"
     main_gpu: int = 0
     threads: int | None = None
+    cuda_high_priority: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 

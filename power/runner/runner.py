@@ -19,7 +19,7 @@ from power.runner.experiments import (
     rows_contradiction,
     trial_contradiction,
 )
-from power.runner.host import check_required, host_record, niceness, resolve_threads
+from power.runner.host import check_required, host_record, resolve_threads
 from power.runner.limits import CANCEL_GRACE_S, call_limit
 from power.runner.messages import (
     Advice,
@@ -28,7 +28,6 @@ from power.runner.messages import (
     CurveRead,
     Done,
     Emit,
-    Load,
     PassShape,
     Progress,
     Ready,
@@ -48,7 +47,7 @@ from power.runner.record import (
     run_record,
 )
 from power.runner.request import check_request
-from power.runner.settings import engine_config, sampling_config, scheduler_settings
+from power.runner.settings import ineffective, load_command, sampling_config
 from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
@@ -181,7 +180,7 @@ class Runner:
             finished=_now(),
             engine=engine_record(ready.identity),
             host=self._host,
-            notes=ready.notes,
+            notes=(*ready.notes, *ineffective(self.plan, ready.identity)),
             reduced=None if run.control else self._artifacts.reduced_vocabulary,
         )
 
@@ -335,15 +334,15 @@ class Runner:
         self, worker: WorkerProcess, target: tuple[int, ...], draft: tuple[int, ...]
     ) -> Ready:
         plan = self.plan
-        affinity = plan.host.cpu_affinity
         worker.doing = "loading the model"
         worker.send(
-            Load(
+            load_command(
+                plan,
                 backend=self._backend,
-                engine=engine_config(plan, target, draft, self._threads, self._extra),
-                settings=scheduler_settings(plan),
-                affinity=None if affinity is None else tuple(affinity),
-                nice=niceness(plan.host.process_priority),
+                target=target,
+                draft=draft,
+                threads=self._threads,
+                extra=self._extra,
                 beat_s=min(1.0, self._limit_s / 4),
             )
         )

@@ -7,8 +7,11 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from power.backends.interface import EngineConfig, SamplingConfig
+from power.backends.interface import EngineConfig, EngineIdentity, SamplingConfig
+from power.manifest.model import Graph, Host
 from power.plan.model import Cost, Plan
+from power.runner.host import niceness
+from power.runner.messages import Load
 from power.speculation.outcome import NEVER, ControllerKind, Costs, Settings
 
 
@@ -21,7 +24,6 @@ def engine_config(
 ) -> EngineConfig:
     """The engine's settings; `target` and `draft` are open file descriptors, one a shard."""
     spec, graph = plan.speculation, plan.graph
-    priority = {"cuda_high_priority": True} if plan.host.cuda_high_priority else {}
     return EngineConfig(
         target=target,
         draft=draft,
@@ -43,7 +45,30 @@ def engine_config(
         gpu_layers=graph.gpu_layers,
         main_gpu=graph.main_gpu,
         threads=threads,
-        extra={**priority, **extra},
+        cuda_high_priority=plan.host.cuda_high_priority,
+        extra=extra,
+    )
+
+
+def load_command(  # noqa: PLR0913 - the parts of one frame
+    plan: Plan,
+    *,
+    backend: str,
+    target: tuple[int, ...],
+    draft: tuple[int, ...],
+    threads: int,
+    extra: Mapping[str, Any],
+    beat_s: float,
+) -> Load:
+    """All that a worker is told of `plan` before it loads the engine."""
+    affinity = plan.host.cpu_affinity
+    return Load(
+        backend=backend,
+        engine=engine_config(plan, target, draft, threads, extra),
+        settings=scheduler_settings(plan),
+        affinity=None if affinity is None else tuple(affinity),
+        nice=niceness(plan.host.process_priority),
+        beat_s=beat_s,
     )
 
 
@@ -96,3 +121,20 @@ def sampling_config(plan: Plan, seed: int) -> SamplingConfig:
         grammar=sampling.grammar,
         seed=seed,
     )
+
+
+def ineffective(plan: Plan, identity: EngineIdentity) -> tuple[str, ...]:
+    """What the plan asks of the engine in vain, a remark for each reason.
+
+    A setting that is off, or at its default, asks for nothing.
+    """
+    why_not = dict(identity.without_effect)
+    if not sampling_config(plan, plan.sampling.seed).greedy:
+        why_not["graph.backend_sampling"] = "the plan's sampling is not greedy"
+    reasons: dict[str, list[str]] = {}
+    for section, asked, manifest in (("graph", plan.graph, Graph), ("host", plan.host, Host)):
+        for name, setting in manifest.model_fields.items():
+            why, value = why_not.get(f"{section}.{name}"), getattr(asked, name)
+            if why is not None and value and value != setting.default:
+                reasons.setdefault(why, []).append(f"`{section}.{name}`")
+    return tuple(f"{', '.join(keys)}: no effect, {why}" for why, keys in reasons.items())

@@ -44,6 +44,17 @@ def test_a_bad_time_limit_is_no_word_about_the_engine(bench: Bench) -> None:
         assert "error[P516]" in run.stderr
 
 
+def test_settings_without_effect_have_a_line(bench: Bench) -> None:
+    engine = bench("doctor", "--format", "json").json["engine"]
+    reason = "llama.cpp makes its CUDA streams without a priority"
+    assert engine["without_effect"]["host.cuda_high_priority"] == reason
+    text = bench("doctor").stdout.decode()
+    for key, why in engine["without_effect"].items():
+        assert f"\nsetting         {key}: no effect, {why}\n" in text
+    for remark in engine["remarks"]:
+        assert f"\nnote            {remark}\n" in text
+
+
 def test_a_loaded_library_that_lacks_a_function_loses_the_strategy(
     bench: Bench, without_selector: dict[str, str]
 ) -> None:

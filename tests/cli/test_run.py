@@ -41,6 +41,18 @@ def test_from_a_plan_to_a_verified_receipt(ready: Bench) -> None:
     assert "replay" in replayed.stderr
 
 
+def test_a_setting_without_effect_is_named(ready: Bench) -> None:
+    """On the screen, in the JSON object and in the receipt."""
+    ready.edit("manifest.toml", "threads = 1", "threads = 1\ncuda_high_priority = true")
+    assert ready("compile", "manifest.toml", "-o", "high.lock").code == 0
+    note = "`host.cuda_high_priority`: no effect, llama.cpp makes its CUDA streams"
+    assert f"\nnote    {note}" in ready("run", "high.lock", "--prompt", PROMPT).stderr
+    (told,) = ready("run", "high.lock", "--prompt", PROMPT, "--format", "json").json["notes"]
+    assert told.startswith(note)
+    for receipt in ready.receipts:
+        assert _receipt(receipt)["predicate"]["execution"]["notes"] == [told]
+
+
 def test_speculation_happened_and_is_counted(ready: Bench) -> None:
     assert ready("run", "plan.lock", "--prompt", PROMPT).code == 0
     predicate = _receipt(ready.receipts[0])["predicate"]

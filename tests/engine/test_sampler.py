@@ -9,7 +9,7 @@ import pytest
 
 from power.backends.errors import EngineError
 from power.backends.interface import SamplingConfig
-from power.backends.llamacpp.sampler import greedy
+from power.backends.llamacpp.sampler import DeviceSampler, greedy
 from power.diagnostics import PowerError
 
 STATES = {
@@ -125,3 +125,44 @@ def test_a_row_without_a_finite_maximum_is_refused(row: list[float]) -> None:
 
 def test_of_equal_logits_the_first_token_wins() -> None:
     assert greedy(np.array([0.0, 3.0, -np.inf, 3.0], np.float32)) == 1
+
+
+class TestOnTheDevice:
+    """`graph.backend_sampling`: the greedy choice in the engine's graph."""
+
+    @pytest.mark.parametrize("target", ["target", "qwen35"])
+    @pytest.mark.parametrize("rows", [None, 8])
+    def test_it_chooses_the_same(self, lab: Any, target: str, rows: int | None) -> None:
+        shape = {"target": target, "rows": rows, "batch": 9, "snapshots": 7}
+        here = lab.open("prompt-lookup", **shape)
+        there = lab.open("prompt-lookup", backend_sampling=True, **shape)
+        prompt = [1, *range(10, 30), *range(10, 20)]
+        expected = lab.run(here, prompt, max_tokens=24)
+        found = lab.run(there, prompt, max_tokens=24)
+        assert found.ids == expected.ids
+        assert found.counters.drafted == expected.counters.drafted > 0
+
+    def test_the_rows_can_still_be_read(self, lab: Any) -> None:
+        here = session_at_a_row(lab.open(), SamplingConfig())
+        there = session_at_a_row(lab.open(backend_sampling=True), SamplingConfig())
+        assert np.array_equal(here.target.row(0), there.target.row(0))
+
+    def test_requests_of_both_kinds_take_turns(self, lab: Any) -> None:
+        engine = lab.open(backend_sampling=True)
+        greedily = session_at_a_row(engine, SamplingConfig()).sampler
+        assert type(greedily) is DeviceSampler
+        first = greedily.sample(0)
+        assert session_at_a_row(engine, STATES["random"]).sampler.sample(0) >= 0
+        assert session_at_a_row(engine, SamplingConfig()).sampler.sample(0) == first
+
+    @pytest.mark.parametrize("token", [-1, 1])
+    def test_what_is_no_choice_is_refused(self, token: int) -> None:
+        class Target:
+            def chosen(self, _row: int) -> int:
+                return token
+
+            def row(self, _row: int) -> Any:
+                return np.array([0.0, np.nan, 1.0], np.float32)
+
+        with pytest.raises(EngineError, match=f"the device chose token {token}"):
+            DeviceSampler(Target()).sample(0)  # type: ignore[arg-type]

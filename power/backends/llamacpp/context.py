@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,7 +81,8 @@ class Context:
             width: Batch(config.batch, width, model.position_axes) for width in config.widths
         }
         self._llama_decode = lib.llama_decode
-        self._llama_get_logits = address("llama_get_logits")
+        self._logits_of: Callable[[Any], int | None] = address("llama_get_logits")
+        self._chooser: Any = None
         self._llama_pos_max = lib.llama_memory_seq_pos_max
         self._shape = (config.rows, model.vocabulary_size)
         self._views: list[Row] = [np.empty((0, model.vocabulary_size), np.float32)]
@@ -138,7 +139,7 @@ class Context:
         if not outputs:
             native().llama_synchronize(self._handle)
             return self._views[0]
-        found = self._llama_get_logits(self._handle)  # waits for the device
+        found = self._logits_of(self._handle)  # waits for the device
         if found != self._view_address:
             self._look_at(found)
         return self._views[outputs]
@@ -212,6 +213,32 @@ class Context:
         self._views = [view[:count] for count in range(rows + 1)]
         self._view_address = found
 
+    def choose_on_device(self, wanted: bool) -> None:  # noqa: FBT001 - its only argument
+        """Let the device take the highest logit of every later row, for `chosen`; or no longer.
+
+        The logits then come with the choice, from where the library keeps them.
+        Raises EngineError `context` when the library cannot do it.
+        """
+        lib = native()
+        if wanted == bool(self._chooser):
+            return
+        old, self._chooser, self._view_address = self._chooser, None, 0
+        self._logits_of = address("llama_get_logits")
+        if wanted:
+            self._chooser = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params())
+            lib.llama_sampler_chain_add(self._chooser, lib.llama_sampler_init_greedy())
+            sampled = address("llama_get_sampled_logits_ith", ctypes.c_int32)
+            self._logits_of = lambda handle: sampled(handle, 0)
+        done = lib.llama_set_sampler(self._handle, _SEQUENCE, self._chooser)
+        if old:
+            lib.llama_sampler_free(old)
+        if wanted and not done:
+            raise EngineError("context", "the engine cannot choose on the device", LOG.problems())
+
+    def chosen(self, row: int) -> int:
+        """The token that the device chose for row `row` of the last decode's logits, or -1."""
+        return int(native().llama_get_sampled_token_ith(self._handle, row))
+
     def trim(self, cells: int) -> bool:
         """Forget every position from `cells` on; whether the library says that it did.
 
@@ -269,6 +296,9 @@ class Context:
         handle, self._handle = self._handle, None
         if handle:
             native().llama_free(handle)
+        chooser, self._chooser = self._chooser, None
+        if chooser:
+            native().llama_sampler_free(chooser)
 
     @property
     def handle(self) -> Any:

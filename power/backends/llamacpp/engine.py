@@ -74,9 +74,12 @@ class LlamaEngine:
             self._context,
             self._model.vocabulary_size,
             rows=(self._config.rows if rows is None else rows) or None,
+            chunk=self._config.prefill_batch,
             observer=drafting.observer,
         )
-        self._sampler = make_sampler(sampling, self._model, target)
+        on_device = self._config.backend_sampling and sampling.greedy
+        self._context.choose_on_device(on_device)
+        self._sampler = make_sampler(sampling, self._model, target, on_device=on_device)
         return LlamaSession(target, drafting.proposer, self._sampler)
 
     def close(self) -> None:
@@ -183,7 +186,7 @@ def _target_shape(config: EngineConfig, snapshots: int) -> ContextConfig:
     cells = rounded(config.context + rows)
     return ContextConfig(
         cells=cells,
-        batch=min(max(config.prefill_batch, rows, snapshots + 2), cells),
+        batch=min(max(config.prefill_batch, config.batch, rows, snapshots + 2), cells),
         rows=rows,
         threads=config.threads or default_threads(),
         micro_batch=config.micro_batch,

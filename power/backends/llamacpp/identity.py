@@ -11,6 +11,7 @@ from typing import Any
 
 from power.backends.interface import EngineFacts, EngineIdentity
 from power.backends.llamacpp.capabilities import reasons
+from power.backends.llamacpp.effects import remarks, without_effect
 from power.backends.llamacpp.symbols import SYMBOLS
 from power.diagnostics import fail
 
@@ -26,14 +27,18 @@ def read_identity(lib: Any, facts: EngineFacts) -> EngineIdentity:
     library's file is gone or is another file by now: its digest would say
     nothing about the code that runs.
     """
+    devices = _devices(lib)
+    system_info = lib.llama_print_system_info().decode("utf-8", "replace").strip(" |")
     return EngineIdentity(
         package=facts.package,
         version=facts.version,
         llama_cpp=lib.llama_version().decode(),
         libraries=_mapped_libraries(Path("/proc/self/maps").read_text("utf-8", "surrogateescape")),
-        devices=_devices(lib),
-        system_info=lib.llama_print_system_info().decode("utf-8", "replace").strip(" |"),
+        devices=devices,
+        system_info=system_info,
         lacks=_lacks(lib),
+        without_effect=without_effect(has_gpu=lib.llama_supports_gpu_offload(), devices=devices),
+        remarks=remarks(system_info, facts.version),
     )
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from functools import cache
 from typing import Any
 
+from power.backends.llamacpp.effects import AMX
 from power.backends.llamacpp.installation import KNOWN_VERSIONS, PACKAGE, installed_version
 from power.diagnostics import fail
 
@@ -106,13 +107,15 @@ def native() -> Any:
     return lib
 
 
-def address(name: str) -> Any:
-    """The library's function `name` of one handle, its pointer as a plain number or None.
+def address(name: str, *more: Any) -> Any:
+    """The library's function `name` of a handle, its pointer as a plain number or None.
+
+    more: the ctypes of its other arguments.
 
     The package's own declaration makes an object of every pointer.
     """
     function = native()._lib[name]  # noqa: SLF001 - its one handle; a function of our own
-    function.argtypes, function.restype = [ctypes.c_void_p], ctypes.c_void_p
+    function.argtypes, function.restype = [ctypes.c_void_p, *more], ctypes.c_void_p
     return function
 
 
@@ -126,13 +129,13 @@ def repacks(*, asked: bool | None) -> bool:
     (docs/adr/0005-plain-weight-layouts-beside-amx.md).
     Raises PowerError P531 where it was asked for and is not safe.
     """
-    safe = b"AMX_INT8 = 1" not in native().llama_print_system_info()
+    safe = AMX.encode() not in native().llama_print_system_info()
     if asked and not safe:
         fail(
             "P531",
             "the plan asks for repacked weights, and this engine was built with AMX kernels",
-            expected="an engine built without AMX (`GGML_NATIVE=OFF` and the CPU's other features)",
-            found="AMX_INT8 = 1",
+            expected="an engine built without AMX (`power doctor` says how)",
+            found=AMX,
             hint='set `graph.repack` to "auto" or "off", or build the engine without AMX',
         )
     return safe if asked is None else asked

@@ -25,17 +25,17 @@ _CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32
 
 
 def make_sampler(
-    config: SamplingConfig, model: Model, target: LlamaTarget
+    config: SamplingConfig, model: Model, target: LlamaTarget, *, on_device: bool
 ) -> GreedySampler | ChainSampler:
     """The cheapest sampler that does what `config` says.
 
+    on_device: the target's device has chosen already (`Context.choose_on_device`).
     Raises PowerError P526 for a grammar that does not parse and P527 for a
     seed outside 0 to 2**32 - 2.
     """
-    plain = config.grammar is None and (config.repeat_penalty or 1.0) == 1.0
-    if config.temperature <= 0 and plain:
-        return GreedySampler(target)
-    return ChainSampler(config, model, target)
+    if not config.greedy:
+        return ChainSampler(config, model, target)
+    return DeviceSampler(target) if on_device else GreedySampler(target)
 
 
 def greedy(row: Row) -> int:
@@ -69,6 +69,22 @@ class GreedySampler:
 
     def close(self) -> None:
         """There is nothing to free."""
+
+
+class DeviceSampler(GreedySampler):
+    """Reads what the target's device has chosen.
+
+    Of equal logits it may be another one than the first, and a number that is
+    none is only seen where it is chosen.
+    """
+
+    def sample(self, row: int) -> int:
+        """The token that the device chose for row `row`."""
+        token = self._target.chosen(row)
+        logit = self._target.row(row)[token]
+        if token < 0 or not math.isfinite(logit):
+            raise EngineError("logits", f"the device chose token {token} of logit {logit}")
+        return token
 
 
 class ChainSampler:

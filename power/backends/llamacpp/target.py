@@ -24,7 +24,8 @@ class LlamaTarget:
     rows: the fixed row count of every pass, or None for the natural shape. At
     a fixed shape the last token is repeated up to `rows`; those rows give
     logits too, so that every matrix product of a pass has the same shape, and
-    are trimmed with the rejected ones. observer: sees the real rows of every
+    are trimmed with the rejected ones. chunk: tokens of a prefill pass, None for as
+    many as the context takes. observer: sees the real rows of every
     decode before the next one.
 
     A recurrent target cannot drop a whole pass. Where the coming pass may
@@ -39,9 +40,11 @@ class LlamaTarget:
         vocabulary_size: int,
         *,
         rows: int | None,
+        chunk: int | None = None,
         observer: RowObserver | None = None,
     ) -> None:
         self._context = context
+        self._chunk = min(chunk or context.batch_size, context.batch_size)
         self._vocabulary_size = vocabulary_size
         self._rows = rows
         self._observer = observer
@@ -74,9 +77,13 @@ class LlamaTarget:
         view: Row = self._logits[index]
         return view
 
+    def chosen(self, index: int) -> int:
+        """The token that the device chose for row `index`, as `Context.choose_on_device` asked."""
+        return self._context.chosen(index)
+
     def prefill(self, tokens: Sequence[int]) -> None:
-        """Evaluate and commit `tokens` in chunks of the context's batch."""
-        size = self._context.batch_size
+        """Evaluate and commit `tokens`, `chunk` at a time."""
+        size = self._chunk
         for start in range(0, len(tokens), size):
             chunk = tuple(tokens[start : start + size])
             self._decode(chunk, len(chunk), 0)

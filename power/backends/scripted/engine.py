@@ -38,6 +38,16 @@ _CAPABILITIES: Mapping[str, str | None] = {
     "dspark": _NO_HEAD,
     "eagle3": _NO_HEAD,
 }
+_NO_KERNELS = (
+    "graph.backend_sampling",
+    "graph.cuda_graphs",
+    "graph.flash_attention",
+    "graph.gpu_layers",
+    "graph.main_gpu",
+    "graph.micro_batch",
+    "graph.repack",
+    "host.cuda_high_priority",
+)
 _CONTROL_TEXT = re.compile("|".join(map(re.escape, CONTROL)))
 
 
@@ -156,6 +166,7 @@ class ScriptedBackend:
             libraries={},
             devices=["Python"],
             system_info="a pure function of the prefix",
+            without_effect=dict.fromkeys(_NO_KERNELS, "the scripted model has no kernels"),
         )
 
     def open(self, config: EngineConfig, progress: Callable[[float], None]) -> ScriptedEngine:

@@ -58,6 +58,11 @@ def command(fmt: str) -> None:
                         ("strategy", f"{name:<14} {'yes' if reason is None else f'no: {reason}'}")
                         for name, reason in capabilities.items()
                     ),
+                    *(
+                        ("setting", f"{key}: no effect, {reason}")
+                        for key, reason in engine.without_effect.items()
+                    ),
+                    *(("note", remark) for remark in engine.remarks),
                 ]
             )
         )

@@ -212,6 +212,7 @@ def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
         "wall_us": record.wall_us,
         "receipt": str(issued.path),
         "claim_sha256": issued.claim_sha256,
+        "notes": record.notes,
     }
     within = ""
     if record.fr_covered is not None:
@@ -226,6 +227,8 @@ def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
         f"{_count(record.counters['rounds'], 'pass', 'es')} "
         f"({record.strategy}{advice}{within}){rate}; finish: {record.finish}"
     )
+    for note in record.notes:
+        verb.say(f"note    {escape(note)}")
     verb.say(f"receipt {escape(str(issued.path))}")
     verb.say(f"claim   {issued.claim_sha256}")
 

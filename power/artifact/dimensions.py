@@ -24,6 +24,8 @@ _MAX_CONTEXT = 1 << 28
 _MAX_WIDTH = 1 << 20
 _MAX_FEED_FORWARD = 1 << 24
 _MAX_HEADS = 1 << 16
+# No layer goes without attention: a 0 among the heads ends the process.
+_ATTENTIVE = frozenset({"llama", "qwen2", "qwen3", "gemma3", "dflash", "eagle3"})
 _SCALINGS = ("none", "linear", "yarn", "longrope")  # llama_rope_scaling_type_from_string
 
 
@@ -66,7 +68,6 @@ def read_dimensions(reader: Reader, architecture: str) -> Dimensions | None:
     experts = _experts(reader, prefix, needed=architecture in EXPERTS_ONLY)
     key_length, value_length = _head_lengths(reader, prefix, width, heads)
     _rope(reader, architecture, key_length)
-    _sections(reader, architecture, key_length)
     _norms(reader, prefix)
     _finite(reader, prefix)
     if layers is not None and nextn is not None and nextn > layers:
@@ -97,11 +98,11 @@ _PerLayer = int | list[int] | None
 def _heads(reader: Reader, architecture: str) -> tuple[_PerLayer, _PerLayer]:
     key = f"{architecture}.attention.head_count"
     # Hybrid models write 0 for layers without attention, but only in an array.
-    low = 0 if key in reader.header.values and _is_array(reader, key) else 1
+    low = 1 if architecture in _ATTENTIVE or not _is_array(reader, key) else 0
     if architecture in ATTENTION_FREE:
         return reader.per_layer(key, 0, _MAX_HEADS), reader.per_layer(key + "_kv", 0, _MAX_HEADS)
     heads = reader.per_layer(key, low, _MAX_HEADS, required=True)
-    low = 0 if _is_array(reader, key + "_kv") else 1
+    low = 1 if architecture in _ATTENTIVE or not _is_array(reader, key + "_kv") else 0
     kv_heads = reader.per_layer(key + "_kv", low, _MAX_HEADS)
     if kv_heads is None:
         return heads, heads
@@ -185,6 +186,7 @@ def _rope(reader: Reader, architecture: str, key_length: int) -> None:
         reader.out_of_range(
             key, f"`{key}` is unknown", expected=", ".join(_SCALINGS), found=scaling
         )
+    _sections(reader, architecture, key_length)
     key = prefix + "dimension_count"
     rotated = reader.integer(key, 0, _MAX_WIDTH)
     if rotated is None or not key_length:

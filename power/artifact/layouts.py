@@ -21,6 +21,7 @@ Layout = dict[str, Shape]
 _ELEMENTWISE = ("_conv_base", "_conv1d.weight")  # matrices in shape alone
 _NO_PRODUCT = frozenset({"F64", "Q8_1", "Q8_K"})  # types without a dot product of their own
 _BLOCK = re.compile(r"blk\.(\d+)\.")
+_MATRIX_OF_ONE_ROW = "conf_proj.weight"  # its second dimension may be dropped
 
 
 def check_tensors(
@@ -29,7 +30,7 @@ def check_tensors(
     required: Mapping[str, Shape],
     optional: Mapping[str, Shape] | None = None,
 ) -> None:
-    """Find missing tensors (P305), and wrong shapes or integer weights (P306)."""
+    """Find missing tensors (P305), and wrong shapes or types (P306)."""
     for name, shape in required.items():
         if name not in header.tensors:
             findings.add(
@@ -73,7 +74,8 @@ def check_storage(findings: Findings, header: Header) -> None:
     product.
     """
     for name, tensor in header.tensors.items():
-        single = len(tensor.shape) == 1 or name.endswith(_ELEMENTWISE)
+        vector = len(tensor.shape) == 1 and name != _MATRIX_OF_ONE_ROW
+        single = vector or name.endswith(_ELEMENTWISE)
         if tensor.type.integer or (
             tensor.type.name == "F32" if single else tensor.type.name not in _NO_PRODUCT
         ):
@@ -93,6 +95,8 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
     header, findings = reader.header, reader.findings
     embedding: Layout = {"token_embd.weight": (dimensions.width, vocabulary)}
     recipe = _RECIPES.get(dimensions.architecture)
+    if recipe is not None:
+        require_sizes(reader, dimensions.architecture)
     if recipe is None or not dimensions.uniform:
         check_tensors(findings, header, embedding)
         _check_blocks(findings, header, dimensions.layers)
@@ -103,6 +107,14 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
     check_storage(findings, header)
     if dimensions.nextn and dimensions.architecture not in _NEXTN_IN_RECIPE:
         _check_nextn(reader, dimensions)
+
+
+def require_sizes(reader: Reader, architecture: str) -> None:
+    """Find what the graphs that are known here cannot do without."""
+    for name in ("feed_forward_length", "attention.layer_norm_rms_epsilon"):
+        key = f"{architecture}.{name}"
+        if key not in reader.header.values:
+            reader.missing(key)
 
 
 def _check_blocks(findings: Findings, header: Header, layers: int) -> None:

@@ -230,8 +230,8 @@ def qwen35(nextn: int = 1) -> Gguf:
         ("inner_size", 16),
     ):
         gguf.put(f"qwen35.ssm.{name}", U32, value)
-    gguf.put("qwen35.full_attention_interval", U32, 2)
     gguf.put_array("qwen35.rope.dimension_sections", I32, [2, 1, 1, 0])
+    gguf.put("qwen35.full_attention_interval", U32, 2)
     gguf.put("qwen35.nextn_predict_layers", U32, nextn)
     gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("output_norm.weight", (WIDTH,))
     for block in range(2 + nextn):

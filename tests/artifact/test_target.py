@@ -379,12 +379,18 @@ def test_a_hybrid_needs_its_tensors(name: str, read: Read, refusal: Refusal) -> 
 
 def test_sizes_that_differ_by_layer(read: Read, refusal: Refusal) -> None:
     """Arrays are read as the engine does; recipes do not apply, embeddings and blocks do."""
-    gguf = llama().put_array("llama.attention.head_count", U32, [4, 4, 0])
-    gguf.put_array("llama.attention.head_count_kv", U32, [2, 4, 0])
+    gguf = llama().put_array("llama.attention.head_count", U32, [4, 4, 2])
+    gguf.put_array("llama.attention.head_count_kv", U32, [2, 4, 1])
     assert check_target(read(gguf)).layers == 3
-    gguf.put_array("llama.attention.head_count_kv", U32, [3, 4, 0])
+    gguf.put_array("llama.attention.head_count_kv", U32, [3, 4, 1])
     header = read(gguf)
     assert "no multiple of" in refusal(lambda: check_target(header))
+
+
+def test_every_layer_of_a_llama_attends(read: Read, refusal: Refusal) -> None:
+    """A layer without keys ends the engine's process."""
+    header = read(llama().put_array("llama.attention.head_count_kv", U32, [4, 0, 4]))
+    assert "`llama.attention.head_count_kv` is 0" in refusal(lambda: check_target(header))
 
 
 def test_an_architecture_without_a_recipe(read: Read, refusal: Refusal) -> None:

@@ -34,6 +34,8 @@ def drive(kind: str, target: str, draft: str, stage: Callable[[str], None]) -> N
         target=(fds[0],),
         draft=(fds[1],),
         strategy=kind,
+        fr_rule="d2t" if kind == "mtp" else "full",  # its draft is a table
+        snapshots=WIDTH,
         draft_max=WIDTH,
         draft_p_min=0.01,
         context=64,

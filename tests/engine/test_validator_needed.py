@@ -9,35 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from power.artifact.contracts.pair import check_pair
+from power.artifact.contracts.common import KINDS
 from power.artifact.header import Header, read_header
 from power.diagnostics import PowerError, as_text
-from tests.artifact.broken_drafts import BROKEN, DRAFTS, Broken
-from tests.artifact.build import llama
+from power.plan.judge import judge
 from tests.engine import past_the_validator
+from tests.vectors.drafts import build
 
-Outcomes = dict[str, list[str]]
+Entry = dict[str, str]
+INDEX: list[Entry] = json.loads((build.FOLDER / "index.json").read_bytes())
+GOOD = [entry for entry in INDEX if entry["verdict"] == "accept"]
+BROKEN = [entry for entry in INDEX if entry["verdict"] == "reject"]
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
-    """Target and draft of every broken pair, and of every good one under its kind."""
-    folder = tmp_path_factory.mktemp("broken")
-    good = {kind: (llama().encode(), build().encode()) for kind, build in DRAFTS.items()}
-    pairs = good | {name: broken.files() for name, broken in BROKEN.items()}
-    out = {}
-    for number, (name, (target, draft)) in enumerate(pairs.items()):
-        out[name] = folder / f"{number}-target.gguf", folder / f"{number}-draft.gguf"
-        for path, data in zip(out[name], (target, draft), strict=True):
-            path.write_bytes(data)
-    return out
+def by_file(entry: Entry) -> str:
+    return entry["file"]
 
 
 @pytest.fixture(scope="module")
-def outcomes(files: dict[str, tuple[Path, Path]]) -> Outcomes:
+def outcomes() -> dict[str, list[str]]:
     """What the engine did with each, in processes that may die."""
-    kinds = {name: broken.driven or broken.kind for name, broken in BROKEN.items()}
-    cases = [(kinds.get(name, name), *map(str, paths)) for name, paths in files.items()]
+    keys = ("target", "file")
+    cases = [(e["kind"], *(str(build.FOLDER / e[key]) for key in keys)) for e in INDEX]
     done = subprocess.run(
         [sys.executable, past_the_validator.__file__],
         input=json.dumps(cases),
@@ -45,37 +38,56 @@ def outcomes(files: dict[str, tuple[Path, Path]]) -> Outcomes:
         text=True,
         check=True,
     )
-    return dict(zip(files, json.loads(done.stdout), strict=True))
+    return dict(zip(map(by_file, INDEX), json.loads(done.stdout), strict=True))
 
 
-def header(path: Path) -> Header:
+def header(name: str) -> Header:
+    path: Path = build.FOLDER / name
     with path.open("rb") as file:
         return read_header(file.fileno(), path.stat().st_size, path.name)
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_the_contract_refuses(name: str, files: dict[str, tuple[Path, Path]]) -> None:
-    broken: Broken = BROKEN[name]
-    target, draft = map(header, files[name])
+def test_the_script_makes_them_unchanged() -> None:
+    programs = {"build.py", "broken.py"}
+    there = {
+        p.name: p.read_bytes()
+        for p in build.FOLDER.iterdir()
+        if p.is_file() and p.name not in programs
+    }
+    made = build.files()
+    assert {name for name in made if made[name] != there.get(name)} == set()
+    assert there.keys() == made.keys()
+
+
+def test_every_kind_has_vectors() -> None:
+    kinds = set(KINDS) - {"draft-model"}  # a whole model: the corpus has those
+    assert (
+        {entry["kind"] for entry in GOOD}
+        == {entry["kind"] for entry in BROKEN} | {"dflash2"}
+        == kinds
+    )
+
+
+@pytest.mark.parametrize("entry", BROKEN, ids=by_file)
+def test_the_contract_refuses(entry: Entry) -> None:
     with pytest.raises(PowerError) as caught:
-        check_pair(broken.driven or broken.kind, draft, target)
+        judge(header(entry["target"]), header(entry["file"]), entry["kind"])
     shown = as_text(caught.value.diagnostics)
-    assert f"error[{broken.code}]" in shown
-    assert broken.mention in shown
+    assert f"error[{entry['code']}]" in shown
+    assert entry["mention"] in shown
     assert all(d.expected and d.found for d in caught.value.diagnostics)
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_the_engine_does_not(name: str, outcomes: Outcomes) -> None:
-    """It dies, or takes the file in silence; where it says no itself, no vector is needed."""
-    how, stage, words = outcomes[name]
-    assert how == BROKEN[name].past, (stage, words)
+@pytest.mark.parametrize("entry", BROKEN, ids=by_file)
+def test_the_engine_does_not(entry: Entry, outcomes: dict[str, list[str]]) -> None:
+    """It dies, or takes the file in silence; or it, or Power's adapter, says no as well."""
+    how, stage, words = outcomes[entry["file"]]
+    assert how == entry["engine"], (stage, words)
 
 
-@pytest.mark.parametrize("kind", DRAFTS)
-def test_it_takes_what_a_contract_accepts(
-    kind: str, files: dict[str, tuple[Path, Path]], outcomes: Outcomes
-) -> None:
-    target, draft = map(header, files[kind])
-    assert check_pair(kind, draft, target).kind == kind
-    assert outcomes[kind][0] == "takes", outcomes[kind]
+@pytest.mark.parametrize("entry", GOOD, ids=by_file)
+def test_it_takes_what_a_contract_accepts(entry: Entry, outcomes: dict[str, list[str]]) -> None:
+    found = judge(header(entry["target"]), header(entry["file"]), entry["kind"]).draft
+    assert found is not None
+    assert found.pair.kind == entry["kind"]
+    assert outcomes[entry["file"]][0] == entry["engine"] == "takes", outcomes[entry["file"]]

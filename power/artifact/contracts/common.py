@@ -13,9 +13,10 @@ from power.artifact.dimensions import Dimensions, read_dimensions
 from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
 from power.artifact.header import Header
-from power.artifact.layouts import Layout, check_storage, check_tensors
+from power.artifact.layouts import Layout, check_storage, check_tensors, require_sizes
 from power.artifact.reader import Reader
 from power.artifact.target import check_general_type, facts_of
+from power.artifact.values import ValueType
 from power.artifact.vocabulary import Vocabulary, read_vocabulary
 
 KINDS = ("draft-model", "mtp", "eagle3", "dflash", "dflash2", "dspark")
@@ -92,7 +93,9 @@ class FeatureDraft:
         self.findings = Findings()
         self.reader = Reader(header, self.findings)
         check_general_type(self.reader)
+        require_sizes(self.reader, architecture)
         self.dimensions = read_dimensions(self.reader, architecture)
+        self._check_uniform()
         self.vocabulary = read_vocabulary(self.reader)
         self.layers = self.reader.integers(self.prefix + "target_layers", required=True)
 
@@ -101,6 +104,20 @@ class FeatureDraft:
         """Rows of the draft's own reduced head (`d2t`); None when it has the full vocabulary."""
         tensor = self.header.tensors.get(TABLE)
         return tensor.shape[0] if tensor is not None else None
+
+    def _check_uniform(self) -> None:
+        """Find sizes that differ by layer: no shape could be checked."""
+        if self.dimensions is None or self.dimensions.uniform:
+            return
+        for name in ("feed_forward_length", "attention.head_count", "attention.head_count_kv"):
+            value = self.header.values.get(self.prefix + name)
+            if value is not None and value.type is ValueType.ARRAY:
+                self.reader.out_of_range(
+                    self.prefix + name,
+                    f"`{self.prefix}{name}` differs by layer",
+                    expected="one number",
+                    found=value.shown,
+                )
 
     def check_keys(self, allowed: Collection[str]) -> None:
         """Find keys that the kind does not define: they change the graph in ways not proved."""

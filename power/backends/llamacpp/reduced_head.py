@@ -64,6 +64,8 @@ def read_ranked_head(fds: Sequence[int], table: Sequence[int]) -> ReducedHead:
     if not found:
         raise EngineError("load", "the draft holds no table of tokens")
     ids = found[0].integers()
+    if not len(ids) or int(ids.min()) < 0:
+        raise EngineError("load", "the draft's table names no tokens")
     return ReducedHead(_head(fds, int(ids.max()) + 1).rows(ids), ids)
 
 

@@ -1,7 +1,7 @@
-"""Draft heads that the engine can not be trusted with: what is wrong, and what must say so.
+"""Drafts that the engine can not be trusted with: what is wrong, and what must say so.
 
 Every one is refused by a contract; `tests/engine/test_validator_needed.py` runs
-them past it.
+them past it. `build` writes them out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from tests.artifact.build import (
     WIDTH,
     Gguf,
     llama,
+    qwen35,
     reduced,
+    tokenizer,
 )
 
 DRAFTS: dict[str, Callable[[], Gguf]] = {
@@ -31,6 +33,31 @@ DRAFTS: dict[str, Callable[[], Gguf]] = {
     "dflash": build.dflash,
     "dflash2": build.dflash2,
     "dspark": build.dspark,
+    "mtp": lambda: build.native_table([9, 2, 5]),
+}
+
+
+def no_taps() -> Gguf:
+    """A target whose graph does not show the inputs of its layers."""
+    gguf = llama()
+    gguf.pairs = [(str(k).replace("llama.", "qwen2."), kind, v) for k, kind, v in gguf.pairs]
+    for block in range(3):
+        for part in "qkv":
+            gguf.tensor(f"blk.{block}.attn_{part}.bias", (WIDTH,))
+    return gguf.put("general.architecture", STRING, "qwen2")
+
+
+TARGETS: dict[str, Callable[[], Gguf]] = {
+    "llama": llama,
+    "llama-layer-without-keys": lambda: llama().put_array(
+        "llama.attention.head_count_kv", U32, [HEADS, 0, HEADS]
+    ),
+    "llama-norms-of-16-bits": lambda: llama().tensor("output_norm.weight", type=TYPES["F16"]),
+    "qwen2-no-taps": no_taps,
+    "qwen35": qwen35,
+    "qwen35-nothing-turns": lambda: _turning([0, 0, 0, 0]),
+    "qwen35-too-much-turns": lambda: _turning([9, 9, 9, 9]),
+    "qwen35-another-state": lambda: qwen35().put("qwen35.ssm.inner_size", U32, 64),
 }
 
 
@@ -38,10 +65,11 @@ DRAFTS: dict[str, Callable[[], Gguf]] = {
 class Broken:
     """One file.
 
-    change: makes the good head of `kind` bad. code, mention: what the refusal
-    says. past: what the engine does with it otherwise: it `dies`, or `takes`
-    it and drafts nonsense. driven: the kind it is driven as, where that is
-    another than what it is.
+    change: makes the good draft of `kind` bad. code, mention: what the refusal
+    says. past: what the engine does with it otherwise: it `dies`, it `takes` it
+    and drafts nonsense, or, of what Power itself reads, it `says no`. target: a
+    name of TARGETS. driven: the kind it is declared as, where that is another
+    than what it is.
     """
 
     kind: str
@@ -49,14 +77,18 @@ class Broken:
     code: str
     mention: str
     past: str
-    target: Callable[[], Gguf] = llama
+    target: str = "llama"
     driven: str | None = None
 
-    def files(self) -> tuple[bytes, bytes]:
-        """Target and draft."""
+    def encode(self) -> bytes:
+        """The draft."""
         draft = DRAFTS[self.kind]()
         self.change(draft)
-        return self.target().encode(), draft.encode()
+        return draft.encode()
+
+
+def _turning(sections: Sequence[int]) -> Gguf:
+    return qwen35().put_array("qwen35.rope.dimension_sections", I32, sections)
 
 
 def _layers(kind: str, layers: Sequence[int]) -> Callable[[Gguf], object]:
@@ -98,14 +130,14 @@ def _twice_as_wide(g: Gguf) -> None:
         g.tensor(tensor.name, (4 * WIDTH, 2 * WIDTH) if tensor.name == "fc.weight" else shape)
 
 
-def _no_taps() -> Gguf:
-    """A target whose graph does not show the inputs of its layers."""
-    gguf = llama()
-    gguf.pairs = [(str(k).replace("llama.", "qwen2."), kind, v) for k, kind, v in gguf.pairs]
-    for block in range(3):
-        for part in "qkv":
-            gguf.tensor(f"blk.{block}.attn_{part}.bias", (WIDTH,))
-    return gguf.put("general.architecture", STRING, "qwen2")
+def _ids(*ids: int) -> Callable[[Gguf], object]:
+    return lambda g: g.tensor("d2t", data=build.ids_of(ids))
+
+
+def _other_vocabulary(count: int) -> Callable[[Gguf], object]:
+    """As many tokens, in a draft whose embeddings and head are the target's."""
+    texts = [*TOKENS[:count], *(f"more{index}" for index in range(count - len(TOKENS)))]
+    return lambda g: tokenizer(g, texts, mask=True)
 
 
 _BROKEN: dict[str, tuple[str, Callable[[Gguf], object], str, str, str]] = {
@@ -159,6 +191,8 @@ _BROKEN: dict[str, tuple[str, Callable[[Gguf], object], str, str, str]] = {
         "no `output.weight`",
         "dies",
     ),
+    "more tokens than the target": ("dflash", _other_vocabulary(280), "P320", "280", "says no"),
+    "fewer tokens than the target": ("dflash", _other_vocabulary(270), "P320", "270", "says no"),
     "no block size": ("dspark", lambda g: g.drop("dflash.block_size"), "P302", "size", "dies"),
     "a block of nothing": ("dspark", _put("dflash.block_size", 0), "P304", "block_size", "dies"),
     "a block of the anchor alone": (
@@ -226,6 +260,48 @@ _BROKEN: dict[str, tuple[str, Callable[[Gguf], object], str, str, str]] = {
         "embedding_length_out",
         "takes",
     ),
+    "norms of 16 bits": (
+        "dflash",
+        lambda g: g.tensor("enc.output_norm.weight", type=TYPES["F16"]),
+        "P306",
+        "enc.output_norm.weight",
+        "dies",
+    ),
+    "weights of 64 bits": (
+        "eagle3",
+        lambda g: g.tensor("fc.weight", type=TYPES["F64"]),
+        "P306",
+        "fc.weight",
+        "dies",
+    ),
+    "a convolution of 16 bits": (
+        "dflash2",
+        lambda g: g.tensor("blk.0.attn_conv_base", type=TYPES["F16"]),
+        "P306",
+        "blk.0.attn_conv_base",
+        "dies",
+    ),
+    "heads that differ by layer": (
+        "dspark",
+        lambda g: g.put_array("dflash.attention.head_count", U32, [HEADS] * 2),
+        "P304",
+        "differs by layer",
+        "says no",
+    ),
+    "no feed-forward length": (
+        "eagle3",
+        lambda g: g.drop("eagle3.feed_forward_length"),
+        "P302",
+        "feed_forward_length",
+        "says no",
+    ),
+    "sections beyond the head": (
+        "dflash",
+        lambda g: g.put_array("dflash.rope.dimension_sections", I32, [9, 9, 9, 9]),
+        "P304",
+        "dimension_sections",
+        "dies",
+    ),
     "pooled rows": ("dspark", _put("dflash.pooling_type", 1), "P304", "pooling_type", "takes"),
 }
 
@@ -236,9 +312,47 @@ def _markov(g: Gguf) -> Gguf:
 
 BROKEN: dict[str, Broken] = {name: Broken(*row) for name, row in _BROKEN.items()} | {
     "a target that shows no layers": Broken(
-        "dflash", lambda _: None, "P332", "`qwen2`", "dies", target=_no_taps
+        "dflash", lambda _: None, "P332", "`qwen2`", "dies", target="qwen2-no-taps"
     ),
     "a head of another kind": Broken(
         "dflash", lambda _: None, "P330", "`eagle3`", "dies", driven="eagle3"
+    ),
+    "a head of one layer as a block": Broken(
+        "eagle3", lambda _: None, "P330", "`eagle3`", "says no", driven="dflash"
+    ),
+    "a head as a table": Broken("dspark", lambda _: None, "P330", "`mtp`", "says no", driven="mtp"),
+    **{
+        name: Broken("mtp", *row, target="qwen35")
+        for name, row in {
+            "a table without ids": (lambda g: g.drop("d2t"), "P305", "d2t", "says no"),
+            "a table with a head": (
+                lambda g: g.tensor("output.weight", (WIDTH, 3)),
+                "P307",
+                "output.weight",
+                "takes",
+            ),
+            "a table with an id outside": (_ids(9, 999, 5), "P333", "token 999", "says no"),
+            "a table with a negative id": (_ids(9, -1, 5), "P333", "token -1", "says no"),
+            "a table with an id twice": (_ids(9, 2, 9), "P333", "twice", "takes"),
+            "a table of 32 bits": (
+                lambda g: g.tensor("d2t", type=TYPES["I32"], data=bytes(12)),
+                "P333",
+                "64-bit",
+                "says no",
+            ),
+        }.items()
+    },
+    **{
+        f"a target: {target}": Broken(kind, lambda _: None, code, mention, "dies", target=target)
+        for target, kind, code, mention in (
+            ("llama-layer-without-keys", "dflash", "P304", "head_count_kv` is 0"),
+            ("llama-norms-of-16-bits", "eagle3", "P306", "output_norm.weight"),
+            ("qwen35-nothing-turns", "mtp", "P304", "dimension_sections"),
+            ("qwen35-too-much-turns", "mtp", "P304", "dimension_sections"),
+            ("qwen35-another-state", "mtp", "P304", "ssm.inner_size"),
+        )
+    },
+    "a table for no block": Broken(
+        "mtp", lambda _: None, "P332", "0 native prediction blocks", "says no"
     ),
 }

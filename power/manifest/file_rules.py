@@ -11,7 +11,7 @@ from power.manifest.model import Artifact, Manifest
 from power.manifest.profile import Evidence, Profile
 from power.manifest.source import Source
 
-_HUBS = ("huggingface.co", "hf.co")
+HUBS = ("huggingface.co", "hf.co")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _URL_REVISION = re.compile(r"/(?:resolve|blob|tree|raw|commit)/([^/]+)")
 
@@ -69,7 +69,7 @@ def _provenance(table: str, artifact: Artifact, source: Source) -> Iterator[Diag
         return
     url = urlsplit(artifact.source)
     host = (url.hostname or "").removeprefix("www.")
-    if host not in _HUBS:
+    if host not in HUBS:
         return
     if revision is None or not _COMMIT.fullmatch(revision):
         key = "source" if revision is None else "revision"

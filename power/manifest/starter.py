@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+from power.manifest.file_rules import HUBS
 from power.manifest.load import parse_manifest
 from power.manifest.model import DraftKind
 from power.manifest.templates import render
@@ -37,6 +39,14 @@ class MeasuredArtifact:
 
     files: tuple[MeasuredFile, ...]
     elsewhere: bool = False
+    license: str | None = None
+    source: str | None = None
+
+    @property
+    def from_hub(self) -> bool:
+        """Whether the source needs a revision that no header knows."""
+        host = (urlsplit(self.source or "").hostname or "").removeprefix("www.")
+        return host in HUBS
 
 
 def starter(  # noqa: PLR0913 - the facts of one manifest

@@ -143,7 +143,8 @@ def test_init_makes_a_manifest_that_compiles(bench: Bench) -> None:
 
 
 def test_init_among_several_files(bench: Bench, snapshot_of: Snapshot) -> None:
-    (bench.folder / "b.gguf").write_bytes(b"")
+    for name in ("b.gguf", "c.gguf"):
+        (bench.folder / name).write_bytes(b"")
     snapshot_of(bench("init", "-o", "new.toml"))
 
 

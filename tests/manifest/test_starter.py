@@ -98,3 +98,20 @@ def test_any_file_name_is_written_right_or_refused(stem: str) -> None:
         expected = set()
         assert parse_manifest(text.encode(), "m").manifest.target.path == path
     assert codes == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("https://example.org/m", 'source = "https://example.org/m" # as the file says\n'),
+        (
+            "https://huggingface.co/a/b",
+            '# source = "https://huggingface.co/a/b" # as the file says',
+        ),
+    ],
+)
+def test_what_the_file_says_of_its_origin_is_taken_over(source: str, line: str) -> None:
+    file = MeasuredFile("t.gguf", 9, "ab" * 32)
+    text = starter(MeasuredArtifact((file,), license="mit", source=source))
+    assert line in text
+    assert 'license = "mit" # as the file says\n' in text

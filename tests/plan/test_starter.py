@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from power.diagnostics import PowerError
+from power.manifest.form import canonical
 from power.manifest.load import parse_manifest
-from power.plan.starter import starter
+from power.plan.starter import at_hand, starter
 from tests.plan.conftest import Workspace
 
 TINY = "gguf/good-v3-target.gguf"
@@ -70,3 +71,37 @@ def test_every_file_of_a_split_model_is_pinned(workspace: Workspace) -> None:
     shards = workspace.compile().plan.target.shards
     assert shards is not None
     assert [shard.path for shard in shards] == [SPLIT.format(1), SPLIT.format(2)]
+
+
+def test_the_first_manifest_is_in_its_canonical_form(workspace: Workspace) -> None:
+    text = starter(workspace.folder / "t.gguf", draft=workspace.folder / "d.gguf")
+    assert canonical(text, "m") == text
+
+
+def test_two_files_are_told_apart(workspace: Workspace) -> None:
+    (target, draft) = at_hand(workspace.folder)
+    assert {target.name, draft and draft.name} == {"t.gguf", "d.gguf"}
+
+
+def test_the_one_file_is_the_target_and_later_shards_are_no_files(workspace: Workspace) -> None:
+    folder = workspace.folder / "split"
+    for number in (1, 2):
+        workspace.add(f"split/good-split-2/{SPLIT.format(number)}", f"split/{SPLIT.format(number)}")
+    assert at_hand(folder) == (folder / SPLIT.format(1), None)
+
+
+@pytest.mark.parametrize("more", ["none", "three"])
+def test_what_cannot_be_told_is_asked_for(workspace: Workspace, more: str) -> None:
+    folder = workspace.folder if more == "three" else workspace.folder / "empty"
+    folder.mkdir(exist_ok=True)
+    workspace.add(TINY, "third.gguf")
+    with pytest.raises(PowerError) as caught:
+        at_hand(folder)
+    assert caught.value.diagnostics[0].code == "P703"
+
+
+def test_a_draft_that_is_none_is_refused(workspace: Workspace) -> None:
+    wrong = workspace.add("gguf/draft-vocab-swapped.gguf")
+    with pytest.raises(PowerError) as caught:
+        starter(workspace.folder / "t.gguf", draft=wrong)
+    assert caught.value.diagnostics[0].code.startswith("P3")

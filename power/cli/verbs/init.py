@@ -9,7 +9,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, format_option
-from power.diagnostics import escape, fail
+from power.diagnostics import escape
 
 if TYPE_CHECKING:
     from power.manifest.model import DraftKind
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--kind",
     type=click.Choice(["draft-model", "dflash", "dflash2", "dspark", "eagle3"]),
-    default="draft-model",
-    show_default=True,
-    help="The draft's kind.",
+    help="The draft's kind; by default what its file says.",
 )
 @click.option("--name", metavar="NAME", help="The manifest's name; by default from the file's.")
 @click.option(
@@ -39,22 +37,26 @@ if TYPE_CHECKING:
 def command(
     target: Path | None,
     draft: Path | None,
-    kind: DraftKind,
+    kind: DraftKind | None,
     name: str | None,
     output: Path,
     fmt: str,
 ) -> None:
     """Write a manifest for TARGET.gguf: sizes and digests are measured, the rest is explained.
 
-    Without TARGET, the one GGUF file of the working folder is taken.
+    Without TARGET, the one GGUF of the working folder is taken, or the two that are a target and
+    its draft.
     """
     with Verb("init", fmt) as verb:
         from power.plan.files import write_atomic
-        from power.plan.starter import starter
+        from power.plan.starter import at_hand, starter
 
+        if target is None:
+            target, found = at_hand(Path())
+            draft = draft or found
         with verb.progress("hashing") as progress:
             text = starter(
-                target or _only_gguf(),
+                target,
                 draft=draft,
                 kind=kind,
                 name=name,
@@ -64,16 +66,3 @@ def command(
         write_atomic(output, text.encode(), overwrite=False)
         verb.data["manifest"] = str(output)
         verb.say(f"wrote {escape(str(output))}; next: power compile {escape(str(output))}")
-
-
-def _only_gguf() -> Path:
-    found = sorted(Path().glob("*.gguf"))
-    if len(found) != 1:
-        fail(
-            "P703",
-            "TARGET is needed: the working folder does not hold exactly one GGUF file",
-            expected="1 file `*.gguf`",
-            found=f"{len(found)}",
-            hint="name the target: `power init TARGET.gguf`",
-        )
-    return found[0]

@@ -39,6 +39,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("show", "Show a plan for a person."),
     "inspect": ("inspect", "Show what a GGUF file holds and which draft contracts hold."),
     "doctor": ("doctor", "Show the engine, its devices and what it can execute."),
+    "conformance": ("conformance", "Hold this installation against what it must refuse."),
     "key": ("key", "Make and show signing keys."),
     "schema": ("schema", "Print the JSON Schema of a format, for editors and checks."),
     "explain": ("explain", "Explain a diagnostic code."),

@@ -1,4 +1,4 @@
-"""Where the data that comes with Power lies: manifests, profiles, templates."""
+"""Where the data that comes with Power lies: manifests, profiles, templates, vectors."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from power.diagnostics import Span, fail
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Folder = Literal["manifests", "profiles", "templates", "schemas"]
-_ELSEWHERE = {"schemas": "docs/schemas"}  # in a checkout
+Folder = Literal["manifests", "profiles", "templates", "schemas", "vectors"]
+_ELSEWHERE = {"schemas": "docs/schemas", "vectors": "tests/vectors"}  # in a checkout
 
 
 def shipped(folder: Folder) -> Path:

@@ -1,4 +1,4 @@
-"""Write the receipt vectors again:  python -m tests.vectors.receipts.build
+"""Write the receipt vectors again:  python -m tests.receipt.vectors
 
 Each is a receipt with the verdict it must get against `trust.toml`, `plan.lock`
 and `output.txt` beside it; `index.json` lists them. The keys are those of the
@@ -19,7 +19,7 @@ from power.receipt.statement import build_statement
 from tests.receipt import samples
 from tests.receipt.documents import put, without
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parents[1] / "vectors" / "receipts"
 KEY = samples.KEYS["ed25519"]
 STATEMENT = samples.sample_statement()
 PAYLOAD = rfc8785.dumps(STATEMENT)

@@ -13,6 +13,7 @@ from typing import Any
 
 from power.backends.interface import Engine, EngineConfig, SamplingConfig, Session
 from power.backends.registry import backend
+from power.manifest.shipped import prompts_path
 from power.speculation.controller import make_controller
 from power.speculation.outcome import Outcome, Settings
 from power.speculation.protocols import Proposer, Sampler
@@ -20,7 +21,8 @@ from power.speculation.scheduler import generate
 
 ROOT = Path(__file__).parent.parent
 ARTIFACTS = Path(os.environ.get("POWER_ARTIFACTS", ROOT / "artifacts"))
-PROMPTS = Path(__file__).parent / "prompts" / "parity.jsonl"
+FIRST = 24
+"""Prompts of the shipped set that the tools run."""
 CONTEXT = 1024
 
 
@@ -29,7 +31,6 @@ class Prompt:
     """One prompt of the set. chat: to be put into the ChatML form both model families use."""
 
     name: str
-    kind: str
     chat: bool
     text: str
 
@@ -42,9 +43,16 @@ class Prompt:
 
 
 def prompts() -> list[Prompt]:
-    """The prompt set."""
-    lines = PROMPTS.read_text("utf-8").splitlines()
-    return [Prompt(**json.loads(line)) for line in lines]
+    """The first prompts of the shipped set."""
+    lines = prompts_path().read_text("utf-8").splitlines()[:FIRST]
+    return [_prompt(json.loads(line)) for line in lines]
+
+
+def _prompt(line: dict[str, Any]) -> Prompt:
+    if "prompt" in line:
+        return Prompt(line["id"], chat=False, text=line["prompt"])
+    (message,) = line["messages"]
+    return Prompt(line["id"], chat=True, text=message["content"])
 
 
 @contextmanager

@@ -28,6 +28,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "init": ("init", "Write a manifest from the artifacts at hand."),
     "fmt": ("fmt", "Bring manifests and profiles into their canonical form."),
     "compile": ("compile", "Verify a manifest and its artifacts and lock the plan."),
+    "certify": ("certify", "Measure what a plan's outputs depend on here, and sign it."),
     "run": ("run", "Verify a plan, execute it, and sign a receipt."),
     "verify": ("verify", "Check a receipt, and run it again if asked."),
     "bench": ("bench", "Time plans against each other on prompts."),

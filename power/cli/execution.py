@@ -9,14 +9,16 @@ from pathlib import Path
 
 from power.artifact.header import Header
 from power.backends.registry import backend
+from power.cli.certificates import Backing
 from power.cli.console import Report, Verb, write_stdout
 from power.cli.signals import on_interrupt
-from power.diagnostics import escape, fail
+from power.diagnostics import PowerError, escape, fail
 from power.manifest.files import UnreadableError, read_regular
-from power.plan.exactness import require_level
 from power.plan.host import check_engine, check_host, read_host
 from power.plan.lock import dumps, load
 from power.plan.verified import VerifiedArtifacts, open_verified
+from power.receipt.certified import Certified, other_place
+from power.receipt.statement import engine_part, host_part
 from power.runner.runner import Runner
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
@@ -25,12 +27,21 @@ MAX_INPUT_BYTES = 64 * 1024 * 1024
 class Execution:
     """One plan on its way to a run. Construction checks all that needs no artifact.
 
+    backing: where a certificate for the plan's exactness is found and who is
+    believed; None: the run is to measure it, and claims nothing.
     control: the run has no proposer.
-    Raises PowerError: P4xx for the plan, the engine, the host and the exactness level.
+    Raises PowerError: P4xx for the plan, the engine, the host and the exactness
+    level; P6xx for a certificate that is not to be believed.
     """
 
     def __init__(
-        self, verb: Verb, lock: Path, roots: Sequence[Path], *, control: bool = False
+        self,
+        verb: Verb,
+        lock: Path,
+        roots: Sequence[Path],
+        backing: Backing | None,
+        *,
+        control: bool = False,
     ) -> None:
         self._verb = verb
         self._lock = lock
@@ -39,7 +50,9 @@ class Execution:
         self.plan_bytes = dumps(self.plan).encode()  # a plan has one form: these are the file's
         check_engine(self.plan, backend().describe())
         check_host(self.plan, read_host())
-        require_level(self.plan, None, control=control)
+        self.certified: Certified | None = None
+        if backing is not None:
+            self.certified = backing.certified(self.plan, lock, control=control)
 
     @contextmanager
     def open(self) -> Iterator[tuple[Runner, Header]]:
@@ -62,10 +75,22 @@ class Execution:
     def loaded(
         self, artifacts: VerifiedArtifacts, progress: Callable[[float], None] | None = None
     ) -> Iterator[Runner]:
-        """A fresh worker that has loaded `artifacts`; Ctrl-C as in `open`."""
+        """A fresh worker that has loaded `artifacts`; Ctrl-C as in `open`.
+
+        Raises P635 where engine and host are not those of the certificate.
+        """
         runner = Runner(self.plan, artifacts, progress=progress)
         with on_interrupt(runner.cancel), runner:
+            self._check_place(runner)
             yield runner
+
+    def _check_place(self, runner: Runner) -> None:
+        if self.certified is None:
+            return
+        engine = runner.engine
+        found = other_place(self.certified, engine_part(engine), host_part(runner.host, engine))
+        if found:
+            raise PowerError(found)
 
 
 def _fraction(report: Report | None) -> Callable[[float], None] | None:

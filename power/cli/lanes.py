@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from power.artifact.header import Header
+from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
 from power.evidence.bench import Arm
@@ -28,14 +29,21 @@ class Lanes:
     """
 
     def __init__(
-        self, verb: Verb, locks: Sequence[Path], roots: Sequence[Path], *, control: bool
+        self,
+        verb: Verb,
+        locks: Sequence[Path],
+        roots: Sequence[Path],
+        backing: Backing,
+        *,
+        control: bool,
     ) -> None:
         self._open: tuple[Execution, VerifiedArtifacts] | None = None
         self.arms: list[Arm] = []
         self.lanes: list[Lane] = []
-        executions = [Execution(verb, lock, roots) for lock in locks]
+        executions = [Execution(verb, lock, roots, backing) for lock in locks]
         if control:
-            self._add("control", Execution(verb, locks[0], roots, control=True), control=True)
+            alone = Execution(verb, locks[0], roots, backing, control=True)
+            self._add("control", alone, control=True)
         for execution in executions:
             name = "plan" if len(locks) == 1 else execution.plan.name
             self._add(name, execution, control=False)
@@ -46,7 +54,9 @@ class Lanes:
         while unique in taken:
             unique, number = f"{name}-{number}", number + 1
         locked = Locked(execution.plan, execution.plan_bytes)
-        self.arms.append(Arm(unique, control, locked))
+        certified = execution.certified
+        certificate = None if certified is None else certified.data
+        self.arms.append(Arm(unique, control, locked, certificate))
         self.lanes.append(Lane(lambda: self._start(execution), control))
 
     @contextmanager

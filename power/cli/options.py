@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
+from power.diagnostics import fail
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -90,6 +92,45 @@ def passphrase_option(command: F) -> F:
         metavar="FILE",
         help="The key's passphrase is the first line of FILE; POWER_KEY_PASSPHRASE holds it too.",
     )(command)
+
+
+def certificate_options(command: F) -> F:
+    """The certificate of a plan that claims more than `rule`, and who is believed about it."""
+    for option in reversed(
+        (
+            click.option(
+                "--certificate",
+                type=FILE,
+                metavar="FILE",
+                help="The exactness certificate; by default NAME.cert.sigstore.json beside "
+                "NAME.lock.",
+            ),
+            click.option(
+                "--certificate-key",
+                type=FILE,
+                metavar="PUB",
+                help="The public key of who certified; by default the key that signs here.",
+            ),
+            click.option(
+                "--certificate-trust",
+                type=FILE,
+                metavar="trust.toml",
+                help="Your own list of keys that are believed about certificates.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def check_certificate_options(key: Path | None, trust: Path | None) -> None:
+    """Refuse (P704) two answers to whom to believe."""
+    if key is not None and trust is not None:
+        fail(
+            "P704",
+            "`--certificate-key` and `--certificate-trust` exclude each other",
+            hint="give one",
+        )
 
 
 def prompt_options(command: F) -> F:

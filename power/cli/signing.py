@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from power.cli.execution import Execution
 from power.diagnostics import fail
-from power.plan.model import Plan
 from power.receipt.bundle import sign
 from power.receipt.files import check_receipt_place, write_receipt
-from power.receipt.keys import PrivateKey, default_key_path, load_private
+from power.receipt.keys import PrivateKey, PublicKey, default_key_path, load_private
 from power.receipt.passphrase import from_prompt, given
 from power.receipt.statement import build_statement
 from power.runner.types import Request, RunRecord
@@ -41,30 +42,46 @@ def open_key(key: Path | None, passphrase_file: Path | None) -> PrivateKey:
     return load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
 
 
+class OwnKey:
+    """The user's private key, opened once, when it is first asked for.
+
+    Raises then what `open_key` does.
+    """
+
+    def __init__(self, key: Path | None, passphrase_file: Path | None) -> None:
+        self._key, self._passphrase_file = key, passphrase_file
+
+    @cached_property
+    def private(self) -> PrivateKey:
+        """What signs."""
+        return open_key(self._key, self._passphrase_file)
+
+    def public(self) -> PublicKey:
+        """What verifies."""
+        return self.private.public_key()
+
+
 class Signer:
-    """Signs receipts of one plan with one key; what would stop it is found before the run.
+    """Signs receipts with one key; what would stop it is found before the run.
 
     receipt: where the one receipt goes; None: a new name each time.
     Raises PowerError: P440 `receipt` exists, P707 there is no key, P60x it cannot be used.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        plan_bytes: bytes,
-        *,
-        key: Path | None,
-        passphrase_file: Path | None,
-        receipt: Path | None = None,
-    ) -> None:
+    def __init__(self, key: OwnKey, receipt: Path | None = None) -> None:
         check_receipt_place(receipt)
         self._receipt = receipt
-        self._plan = plan
-        self._plan_bytes = plan_bytes
-        self._key = open_key(key, passphrase_file)
+        self._key = key.private
 
-    def issue(self, request: Request, record: RunRecord) -> Issued:
-        """Sign for a finished run and write the receipt."""
-        statement = build_statement(self._plan, self._plan_bytes, request, record)
+    def issue(self, execution: Execution, request: Request, record: RunRecord) -> Issued:
+        """Sign for a finished run of `execution` and write the receipt."""
+        certified = execution.certified
+        statement = build_statement(
+            execution.plan,
+            execution.plan_bytes,
+            request,
+            record,
+            certificate=None if certified is None else certified.data,
+        )
         written = write_receipt(sign(statement, self._key), self._receipt)
         return Issued(written, statement["predicate"]["claim_sha256"])

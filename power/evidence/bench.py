@@ -34,11 +34,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm: a plan, with or without its proposer. `lock` is the lock file, byte for byte."""
+    """One arm: a plan, with or without its proposer, and the certificate that it rests on."""
 
     name: str
     control: bool
     locked: Locked
+    certificate: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,8 @@ class _Recorder:
             return
         bench, arm = self._bench, self._bench.arms[cell.arm]
         prompt = bench.prompts[cell.prompt]
-        statement = build_statement(arm.locked.plan, arm.locked.data, request, record)
+        plan, data = arm.locked.plan, arm.locked.data
+        statement = build_statement(plan, data, request, record, certificate=arm.certificate)
         receipt = bundle.sign(statement, self._key)
         name = bench.layout.receipt(cell.round, arm.name, cell.prompt)
         # What a kill between here and the journal leaves behind is written again.

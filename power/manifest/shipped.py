@@ -1,4 +1,4 @@
-"""Where the data that comes with Power lies: manifests, profiles, templates, vectors."""
+"""Where the data that comes with Power lies: manifests, profiles, prompts, templates, vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from power.diagnostics import Span, fail
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Folder = Literal["manifests", "profiles", "templates", "schemas", "vectors"]
+Folder = Literal["manifests", "profiles", "prompts", "templates", "schemas", "vectors"]
 _ELSEWHERE = {"schemas": "docs/schemas", "vectors": "tests/vectors"}  # in a checkout
 
 
@@ -23,6 +23,15 @@ def shipped(folder: Folder) -> Path:
 def profile_names() -> list[str]:
     """The names of the shipped profiles, sorted."""
     return sorted(path.stem for path in shipped("profiles").glob("*.toml"))
+
+
+def prompts_path() -> Path:
+    """The shipped set of prompts, as `power run --prompts` reads them.
+
+    One hundred: copying, code, prose, maths and many languages; each kind is among the
+    first 24.
+    """
+    return shipped("prompts") / "mixed.jsonl"
 
 
 def profile_path(reference: str, base: Path, span: Span | None = None) -> Path:

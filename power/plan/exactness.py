@@ -8,10 +8,15 @@ machine, which only a measurement shows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from power.diagnostics import fail
 from power.plan.model import Plan
+
+Level = Literal["rule", "shape", "serial"]
+LEVELS: Final = ("rule", "shape", "serial")
+"""Each shows those before it. `serial` is only given where no proposer makes a difference
+at the plan's shape either, which is `shape`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,12 @@ class Shown:
     """
 
     plan_sha256: str
-    level: Literal["rule", "shape", "serial"]
+    level: Level
+
+
+def shows(shown: Level, claimed: Level) -> bool:
+    """Whether what was shown is at least what is claimed."""
+    return LEVELS.index(shown) >= LEVELS.index(claimed)
 
 
 def needs_certificate(plan: Plan, *, control: bool = False) -> bool:
@@ -43,12 +53,11 @@ def needs_certificate(plan: Plan, *, control: bool = False) -> bool:
 def require_level(plan: Plan, shown: Shown | None, *, control: bool = False) -> None:
     """Return when the level that `plan` claims is shown, or needs no showing.
 
-    `shape` and `serial` are shown by a certificate of the same level only:
-    neither implies the other (serial equality was measured against one-row
-    passes, not against the target alone at this shape).
-    Raises PowerError P446: no certificate, one for another plan, or another level.
+    A certificate that is there has to be about this plan, needed or not.
+    Raises PowerError P446: no certificate, one for another plan, or a lower level.
     """
-    if not needs_certificate(plan, control=control):
+    needed = needs_certificate(plan, control=control)
+    if shown is None and not needed:
         return
     level, digest = plan.exactness.level, plan.lock.plan_sha256
     if shown is None:
@@ -57,7 +66,7 @@ def require_level(plan: Plan, shown: Shown | None, *, control: bool = False) -> 
             f"the plan claims `{level}` exactness and there is no certificate that shows it",
             expected=f"a certificate of level `{level}` for plan {digest}",
             found="none",
-            hint='set `level = "rule"` in the manifest, or certify the plan first',
+            hint='run `power certify` on the plan, or set `level = "rule"` in the manifest',
         )
     if shown.plan_sha256 != digest:
         fail(
@@ -65,9 +74,9 @@ def require_level(plan: Plan, shown: Shown | None, *, control: bool = False) -> 
             "the certificate is for another plan",
             expected=digest,
             found=shown.plan_sha256,
-            hint="certify this plan",
+            hint="certify this plan: `power certify`",
         )
-    if shown.level != level:
+    if needed and not shows(shown.level, level):
         fail(
             "P446",
             f"the certificate does not show the `{level}` exactness that the plan claims",

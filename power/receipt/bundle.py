@@ -1,4 +1,4 @@
-"""The file of a receipt: a Sigstore bundle v0.3 around one DSSE envelope.
+"""The file of a receipt or a certificate: a Sigstore bundle v0.3 around one DSSE envelope.
 
 Source: sigstore/protobuf-specs, `sigstore_bundle.proto`. With a key of one's own
 there is no certificate and no transparency log: the material is the key's hint.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import rfc8785
@@ -55,7 +56,7 @@ class _Bundle(_Part):
 
 
 def sign(statement: dict[str, Any], private: PrivateKey) -> bytes:
-    """The receipt file: `statement` in RFC 8785 form, signed and bundled, with a final newline."""
+    """The file: `statement` in RFC 8785 form, signed and bundled, with a final newline."""
     return encode(dsse.seal(rfc8785.dumps(statement), private))
 
 
@@ -81,8 +82,20 @@ def encode(envelope: dsse.Envelope) -> bytes:
     return rfc8785.dumps(document) + b"\n"
 
 
-def decode(data: bytes, name: str = "receipt") -> dsse.Envelope:
-    """The envelope of a bundle; nothing in it is verified yet.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a signed document is to a person: its noun, and the command that writes it."""
+
+    noun: str
+    made_by: str
+
+
+RECEIPT = Kind("receipt", "power run")
+CERTIFICATE = Kind("certificate", "power certify")
+
+
+def decode(data: bytes, name: str = "receipt", kind: Kind = RECEIPT) -> dsse.Envelope:
+    """The envelope of a bundle; nothing in it is verified yet. `kind` is for messages.
 
     Raises P620 (not strict JSON, or not the shape of such a bundle), P621 (not
     exactly one signature) and P622 (the hint and the envelope name two keys).
@@ -92,18 +105,18 @@ def decode(data: bytes, name: str = "receipt") -> dsse.Envelope:
     except strict_json.JSONRefusedError as error:
         fail(
             "P620",
-            f"`{name}` is not a receipt: {error}",
+            f"`{name}` is not a {kind.noun}: {error}",
             place=name,
-            hint="give a `*.sigstore.json` file as `power run` wrote it",
+            hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
         )
     except ValidationError as error:
         raise PowerError(
             tuple(
                 Diagnostic(
                     code="P620",
-                    message=f"`{name}` is not a receipt: {problem.message}",
+                    message=f"`{name}` is not a {kind.noun}: {problem.message}",
                     place=f"{name}: {problem.path}",
-                    hint="give a `*.sigstore.json` file as `power run` wrote it",
+                    hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
                 )
                 for problem in problems(error)
             )
@@ -112,11 +125,11 @@ def decode(data: bytes, name: str = "receipt") -> dsse.Envelope:
     if len(signatures) != 1:
         fail(
             "P621",
-            "a receipt has exactly one signature",
+            f"a {kind.noun} has exactly one signature",
             place=f"{name}: dsseEnvelope.signatures",
             expected=1,
             found=len(signatures),
-            hint="verify the receipt as `power run` wrote it",
+            hint=f"give the {kind.noun} as `{kind.made_by}` wrote it",
         )
     signature = signatures[0]
     hint = bundle.verificationMaterial.publicKey.hint
@@ -127,17 +140,17 @@ def decode(data: bytes, name: str = "receipt") -> dsse.Envelope:
             place=f"{name}: verificationMaterial.publicKey.hint",
             expected=signature.keyid,
             found=hint,
-            hint="the receipt was changed after it was made: do not rely on it",
+            hint=f"the {kind.noun} was changed after it was made: do not rely on it",
         )
     return dsse.Envelope(
         payload_type=bundle.dsseEnvelope.payloadType,
-        payload=_bytes(bundle.dsseEnvelope.payload, f"{name}: dsseEnvelope.payload"),
-        signature=_bytes(signature.sig, f"{name}: dsseEnvelope.signatures[0].sig"),
+        payload=_bytes(bundle.dsseEnvelope.payload, f"{name}: dsseEnvelope.payload", kind),
+        signature=_bytes(signature.sig, f"{name}: dsseEnvelope.signatures[0].sig", kind),
         keyid=signature.keyid,
     )
 
 
-def _bytes(text: str, place: str) -> bytes:
+def _bytes(text: str, place: str, kind: Kind) -> bytes:
     """Standard base64 in its one canonical form: padded, no spare bits, no other characters."""
     try:
         data = base64.b64decode(text, validate=True)
@@ -148,6 +161,6 @@ def _bytes(text: str, place: str) -> bytes:
             "P620",
             "not canonical base64",
             place=place,
-            hint="verify the receipt as `power run` wrote it",
+            hint=f"give the {kind.noun} as `{kind.made_by}` wrote it",
         )
     return data

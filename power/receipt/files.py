@@ -10,7 +10,8 @@ from power.manifest.files import UnreadableError, nearby, read_regular
 from power.manifest.text_rules import NAME
 from power.plan.files import check_new, write_atomic
 from power.receipt import bundle, strict_json, verify
-from power.receipt.predicate import Statement
+from power.receipt.authentic import parse
+from power.receipt.predicate import PREDICATE_TYPE, Statement
 from power.receipt.private_files import make_folder
 
 FOLDER = "receipts"
@@ -26,7 +27,7 @@ def default_path(receipt: bytes, folder: Path) -> Path:
     SHA-256 of what was signed.
     """
     envelope = bundle.decode(receipt)
-    statement = verify.parse(envelope, "receipt")
+    statement = parse(envelope, Statement, PREDICATE_TYPE, "receipt")
     name = statement.predicate.plan.name
     # A signed statement may say anything; a name that could be a path is left out.
     stem = f"{_stamp(statement)}-{name}" if NAME.fullmatch(name) else _stamp(statement)
@@ -64,13 +65,18 @@ def check_receipt_place(path: Path | None = None, folder: Path = Path()) -> None
 
 def read_receipt(path: Path) -> bytes:
     """The bytes of a receipt file; P605 when it cannot be read or is larger than any receipt."""
+    return read_signed(path, bundle.RECEIPT)
+
+
+def read_signed(path: Path, kind: bundle.Kind) -> bytes:
+    """The bytes of a signed document's file; P605 as of `read_receipt`."""
     try:
         return read_regular(path, _FILE_LIMIT)
     except UnreadableError as error:
         fail(
             "P605",
-            f"the receipt cannot be read: {error}",
+            f"the {kind.noun} cannot be read: {error}",
             place=str(path),
             hint=(nearby(path) if error.why == "absent" else None)
-            or "name a receipt that `power run` wrote",
+            or f"name a {kind.noun} that `{kind.made_by}` wrote",
         )

@@ -32,24 +32,26 @@ Level = Literal["rule", "shape", "serial"]
 Role = Literal["target", "draft"]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """A part of a statement: frozen, read strictly, nothing unknown."""
+
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", populate_by_name=True)
 
 
-class Digest(_Part):
+class Digest(Part):
     """An in-toto digest set that holds exactly one algorithm."""
 
     sha256: Hex
 
 
-class Subject(_Part):
+class Subject(Part):
     """What the statement is about."""
 
     name: str
     digest: Digest
 
 
-class PlanPart(_Part):
+class PlanPart(Part):
     """The plan that ran; `plan_sha256` is the digest of its meaning, `digest` of its file."""
 
     name: str
@@ -58,7 +60,7 @@ class PlanPart(_Part):
     strategy: Strategy
 
 
-class Sampling(_Part):
+class Sampling(Part):
     """The target's sampler as the plan has it; a filter left out was not applied."""
 
     temperature: Decimal
@@ -71,7 +73,7 @@ class Sampling(_Part):
     grammar_sha256: Hex | None = None
 
 
-class RequestPart(_Part):
+class RequestPart(Part):
     """What was asked; neither the prompt nor the stop sequences are in it."""
 
     prompt_sha256: Hex
@@ -86,7 +88,7 @@ class RequestPart(_Part):
     sampling_sha256: Hex
 
 
-class Annotations(_Part):
+class Annotations(Part):
     """What an artifact is to the plan; `shard` counts from 1."""
 
     role: Role
@@ -95,7 +97,7 @@ class Annotations(_Part):
     revision: str | None = None
 
 
-class Artifact(_Part):
+class Artifact(Part):
     """An in-toto resource descriptor of one model file."""
 
     name: str
@@ -104,14 +106,14 @@ class Artifact(_Part):
     annotations: Annotations
 
 
-class Library(_Part):
+class Library(Part):
     """One native library that the worker had loaded."""
 
     name: str
     digest: Digest
 
 
-class EnginePart(_Part):
+class EnginePart(Part):
     """The engine that really ran."""
 
     package: str
@@ -120,7 +122,7 @@ class EnginePart(_Part):
     libraries: list[Library]
 
 
-class HostPart(_Part):
+class HostPart(Part):
     """The host, without its name or its user's."""
 
     os: str
@@ -132,7 +134,7 @@ class HostPart(_Part):
     devices: list[str]
 
 
-class GraphPart(_Part):
+class GraphPart(Part):
     """The shape of a verification pass."""
 
     shape: Literal["fixed", "natural"]
@@ -140,7 +142,7 @@ class GraphPart(_Part):
     rows: Count | None = None
 
 
-class Widths(_Part):
+class Widths(Part):
     """The widths of the strategy that ran; absent when it was `off`."""
 
     draft_max: Count | None = None
@@ -155,14 +157,14 @@ class Widths(_Part):
     adaptive: bool | None = None
 
 
-class WidthRun(_Part):
+class WidthRun(Part):
     """`rounds` rounds in a row at one `width`."""
 
     width: Count
     rounds: Round
 
 
-class Execution(_Part):
+class Execution(Part):
     """What happened. Rounds count from 1, positions of a proposal from 0."""
 
     strategy: Strategy
@@ -187,27 +189,27 @@ class Execution(_Part):
     notes: list[str]
 
 
-class ExactnessPart(_Part):
+class ExactnessPart(Part):
     """The level the plan claims, and the certificate that shows it when there is one."""
 
     level: Level
     certificate_sha256: Hex | None = None
 
 
-class AcceptanceBound(_Part):
+class AcceptanceBound(Part):
     """accepted / drafted >= required, compared as fractions; not met when nothing was drafted."""
 
     required: Decimal
     met: bool
 
 
-class BoundsPart(_Part):
+class BoundsPart(Part):
     """The bounds of the plan; absent when it has none and for a control run."""
 
     min_acceptance: AcceptanceBound | None = None
 
 
-class Timing(_Part):
+class Timing(Part):
     """Where the time went, in microseconds; the phases add up to the wall time.
 
     The first commit held `first_tokens` tokens: what came after it took the rest.
@@ -221,7 +223,7 @@ class Timing(_Part):
     phases_us: dict[str, Count]
 
 
-class Predicate(_Part):
+class Predicate(Part):
     """One run of one plan."""
 
     plan: PlanPart
@@ -236,7 +238,7 @@ class Predicate(_Part):
     claim_sha256: Hex
 
 
-class Statement(_Part):
+class Statement(Part):
     """in-toto Statement v1 with exactly the three subjects, in their order."""
 
     type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")

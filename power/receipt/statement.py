@@ -34,7 +34,7 @@ from power.receipt.predicate import (
     WidthRun,
 )
 from power.receipt.shape import problems
-from power.runner.types import Request, RunRecord
+from power.runner.types import EngineRecord, HostRecord, Request, RunRecord
 
 _UNFINISHED = ("cancelled", "failed")
 
@@ -86,8 +86,8 @@ def _statement(
             plan=derived.plan,
             request=asked,
             artifacts=derived.artifacts,
-            engine=_engine(record),
-            host=_host(record),
+            engine=engine_part(record.engine),
+            host=host_part(record.host, record.engine),
             execution=_execution(record, derived),
             exactness=ExactnessPart(
                 level=derived.level,
@@ -158,8 +158,8 @@ def _request(request: Request, record: RunRecord, derived: Planned) -> RequestPa
     )
 
 
-def _engine(record: RunRecord) -> EnginePart:
-    engine = record.engine
+def engine_part(engine: EngineRecord) -> EnginePart:
+    """The engine that the worker loaded."""
     return EnginePart(
         package=engine.package,
         version=engine.version,
@@ -171,8 +171,8 @@ def _engine(record: RunRecord) -> EnginePart:
     )
 
 
-def _host(record: RunRecord) -> HostPart:
-    host = record.host
+def host_part(host: HostRecord, engine: EngineRecord) -> HostPart:
+    """The host, with the devices that the engine found."""
     return HostPart(
         os=host.os,
         machine=host.machine,
@@ -180,7 +180,7 @@ def _host(record: RunRecord) -> HostPart:
         physical_cores=host.physical_cores,
         threads=host.threads,
         memory_bytes=host.memory_bytes,
-        devices=list(record.engine.devices),
+        devices=list(engine.devices),
     )
 
 

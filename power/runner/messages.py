@@ -110,7 +110,8 @@ class Rows:
 
     The first c tokens are a prompt, in the plan's prefill chunks. Then pass
     follows pass until `span` positions are evaluated, each keeping its real rows;
-    the last one has more padding where fewer are left.
+    the last one has more padding where fewer are left. A recurrent target has to be
+    able to drop the padding of a pass that is not the last.
     """
 
     number: int

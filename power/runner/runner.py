@@ -48,7 +48,7 @@ from power.runner.record import (
 )
 from power.runner.request import check_request
 from power.runner.settings import ineffective, load_command, sampling_config
-from power.runner.types import Request, RunRecord
+from power.runner.types import EngineRecord, HostRecord, Request, RunRecord
 from power.speculation.outcome import Finish
 
 OnBytes = Callable[[bytes], None]
@@ -132,6 +132,18 @@ class Runner:
             self._drop()
             raise
         return self
+
+    @property
+    def engine(self) -> EngineRecord:
+        """The engine as the worker loaded it."""
+        if self._ready is None:
+            raise RuntimeError("the runner is not open: use it in a `with` block")
+        return engine_record(self._ready.identity)
+
+    @property
+    def host(self) -> HostRecord:
+        """The host, with the threads that the engine uses."""
+        return self._host
 
     def __exit__(
         self,

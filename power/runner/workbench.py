@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from power.backends.errors import EngineError
 from power.backends.interface import Engine, SamplingConfig, Session, SessionTarget
 from power.backends.none import NoProposer
 from power.backends.told import TOLD, Recorder
@@ -109,11 +110,13 @@ def read_rows(engine: Engine, rows: Rows, ahead: Ahead) -> RowsRead:
     walks = []
     for cells in rows.cells:
         tokens = rows.ids[cells : cells + rows.span]
+        ahead(cells)
+        target = _behind(engine, rows.ids[:cells]).target
+        start = target.checkpoint()
         for index, shape in enumerate(rows.shapes):
-            ahead(cells)
-            target = _behind(engine, rows.ids[:cells]).target
-            found = tuple(_walk(target, tokens, shape, ahead))
-            walks.append(Walk(cells, index, found))
+            walks.append(Walk(cells, index, tuple(_walk(target, tokens, shape, ahead))))
+            ahead(cells)  # what a recurrent target evaluates again
+            target.restore(start)
     return RowsRead(rows.number, tuple(walks))
 
 
@@ -130,11 +133,11 @@ def _walk(
     for start in range(0, len(tokens), shape.real):
         real = tokens[start : start + shape.real]
         ahead(0)
-        checkpoint = target.checkpoint()
         target.evaluate([*real, *[shape.padding] * (shape.rows - len(real))])
         yield from (bits(target.row(index)) for index in range(len(real)))
-        if not target.commit(len(real)):
-            target.replay(checkpoint, real)
+        last = start + shape.real >= len(tokens)
+        if not last and not target.commit(shape.real):
+            raise EngineError("decode", f"the target cannot drop the padding of {shape}")
 
 
 def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:

@@ -109,3 +109,7 @@ def test_only_a_certificate_for_this_plan_and_level_will_do(make_inputs: MakeInp
             require_level(plan, wrong)
         assert caught.value.diagnostics[0].code == "P446"
         assert caught.value.exit_code is ExitCode.BROKEN_TRUST
+    shape = claiming(make_inputs, "shape", "prompt-lookup", **FIXED)
+    require_level(shape, Shown(shape.lock.plan_sha256, "serial"))  # shows more than is claimed
+    with pytest.raises(PowerError):
+        require_level(shape, Shown(digest, "serial"), control=True)  # named, and of another plan

@@ -1,80 +1,64 @@
-"""The predicate's page names every field, whether it must be there, and a valid example."""
+"""The predicates' pages name every field, whether it must be there, and a valid example."""
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from power.receipt import digests
+from power.receipt.certificate import CERTIFICATE_TYPE, PROPOSERS, Certificate
 from power.receipt.predicate import PREDICATE_TYPE, SUBJECTS, Statement
 from power.speculation.outcome import Finish, Phase
 from tests.receipt import samples
+from tests.receipt.certificates import sample_certificate
 from tests.receipt.documents import places
+from tests.receipt.pages import Page
 
-PAGE = (
-    Path(__file__).parents[2] / f"docs/predicates/{PREDICATE_TYPE.split(':')[2]}-v1.md"
-).read_text("utf-8")
-ROW = re.compile(
-    r"^\| `([^`]+)` \| ([^|]+) \| (required|optional) \|[^|]*\| `(.*)` \|$", re.MULTILINE
-)
-
-
-def fields(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, bool, Any]]:
-    """Each field of a model and of the models in it: path, required, type."""
-    for name, info in model.model_fields.items():
-        here = f"{path}.{info.alias or name}".lstrip(".")
-        annotation: Any = info.annotation
-        if info.metadata:
-            annotation = Annotated[annotation, *info.metadata]
-        yield here, info.is_required(), annotation
-        yield from below(info.annotation, here)
+RUN = Page(PREDICATE_TYPE, Statement)
+PAGES = {"run": RUN, "certificate": Page(CERTIFICATE_TYPE, Certificate)}
+ROWS = RUN.rows
+EXAMPLES = [
+    pytest.param(page.fields[path][1], example, id=f"{name} {path}")
+    for name, page in PAGES.items()
+    for path, (_, example) in page.rows.items()
+    if example != "see below" and path in page.fields
+]
 
 
-def below(annotation: Any, path: str) -> Iterator[tuple[str, bool, Any]]:
-    arguments = [a for a in get_args(annotation) if a is not NoneType]
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield from fields(annotation, path)
-    elif get_origin(annotation) is list:
-        yield from below(arguments[0], f"{path}[]")
-    elif get_origin(annotation) is dict:
-        yield f"{path}.*", True, arguments[1]
-    elif get_origin(annotation) is not None and NoneType in get_args(annotation):
-        yield from below(arguments[0], path)
+@pytest.fixture(params=PAGES)
+def page(request: pytest.FixtureRequest) -> Page:
+    return PAGES[request.param]
 
 
-FIELDS = {path: (required, annotation) for path, required, annotation in fields(Statement)}
-ROWS = {path: (required == "required", example) for path, _, required, example in ROW.findall(PAGE)}
+def test_every_field_is_on_the_page_and_no_other(page: Page) -> None:
+    assert sorted(page.rows) == sorted(page.fields)
 
 
-def test_every_field_is_on_the_page_and_no_other() -> None:
-    assert sorted(ROWS) == sorted(FIELDS)
-    assert len(ROW.findall(PAGE)) == len(ROWS)
-
-
-def test_the_page_says_what_must_be_there() -> None:
-    assert {path: required for path, (required, _) in ROWS.items()} == {
-        path: required for path, (required, _) in FIELDS.items()
+def test_the_page_says_what_must_be_there(page: Page) -> None:
+    assert {path: required for path, (required, _) in page.rows.items()} == {
+        path: required for path, (required, _) in page.fields.items()
     }
 
 
-@pytest.mark.parametrize("path", [path for path, row in ROWS.items() if row[1] != "see below"])
-def test_an_example_is_valid(path: str) -> None:
-    TypeAdapter(FIELDS[path][1]).validate_json(ROWS[path][1], strict=True)
+@pytest.mark.parametrize(("kind", "example"), EXAMPLES)
+def test_an_example_is_valid(kind: Any, example: str) -> None:
+    TypeAdapter(kind).validate_json(example, strict=True)
 
 
-def test_only_containers_lack_an_example() -> None:
-    for path in (path for path, row in ROWS.items() if row[1] == "see below"):
-        assert any(other.startswith((f"{path}.", f"{path}[].")) for other in ROWS)
+def test_only_containers_lack_an_example(page: Page) -> None:
+    for path in (path for path, row in page.rows.items() if row[1] == "see below"):
+        assert any(other.startswith((f"{path}.", f"{path}[].")) for other in page.rows)
 
 
 @pytest.mark.parametrize(
     "statement",
-    [samples.sample_statement(), samples.control_statement(), samples.off_statement()],
+    [
+        samples.sample_statement(),
+        samples.control_statement(),
+        samples.off_statement(),
+    ],
     ids=["sample", "control", "off"],
 )
 def test_each_key_of_a_built_statement_is_on_the_page(statement: dict[str, Any]) -> None:
@@ -95,6 +79,16 @@ def test_a_full_statement_has_every_field() -> None:
     assert set(ROWS) <= built
 
 
+def test_a_full_certificate_has_every_field() -> None:
+    page = PAGES["certificate"]
+    built = {
+        re.sub(r"\.(\d+)", "[]", ".".join(map(str, p))) for p, _ in places(sample_certificate())
+    }
+    assert set(page.rows) <= built
+    words = [*PROPOSERS, "none", "power-rows-v1", "power-certified-prompts-v1"]
+    assert [word for word in words if f"`{word}`" not in page.text] == []
+
+
 def test_names_and_words_are_on_the_page() -> None:
     words = [*SUBJECTS, *Phase]
     words += [f for f in Finish if f not in {Finish.CANCELLED, Finish.FAILED}]
@@ -105,7 +99,7 @@ def test_names_and_words_are_on_the_page() -> None:
         digests.CLAIM_DOMAIN,
     ):
         words.append(domain.decode().removesuffix("\0"))
-    assert [word for word in words if f"`{word}`" not in PAGE] == []
+    assert [word for word in words if f"`{word}`" not in RUN.text] == []
 
 
 def test_the_claim_is_made_as_the_page_says() -> None:
@@ -115,7 +109,7 @@ def test_the_claim_is_made_as_the_page_says() -> None:
     import rfc8785
 
     statement = samples.sample_statement()
-    block = re.search(r"```json\n(.*?)```", PAGE, re.DOTALL)
+    block = re.search(r"```json\n(.*?)```", RUN.text, re.DOTALL)
     assert block is not None
     names = json.loads(block.group(1))
     predicate = statement["predicate"]

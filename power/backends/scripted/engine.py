@@ -56,7 +56,7 @@ class Options:
     """`EngineConfig.extra["scripted"]`; every other key there is a fault (`Faults`).
 
     seed: of the model. window: rows a trim can drop; None for a pure KV cache.
-    trim: see `ScriptedTarget`. proposer: a kind of `ModelDraft` in place of the
+    trim, uneven, sway: see `ScriptedTarget`. proposer: a kind of `ModelDraft` in place of the
     strategy's own proposer.
     """
 
@@ -64,6 +64,8 @@ class Options:
     seed: int = 0
     window: int | None = None
     trim: Trim = "honest"
+    uneven: int = 0
+    sway: float = 0.0
     proposer: str | None = None
 
     @classmethod
@@ -123,6 +125,8 @@ class ScriptedEngine:
             rows=(config.rows if rows is None else rows) or None,
             batch=config.batch if config.draft_max else None,
             trim=options.trim,
+            uneven=options.uneven,
+            sway=options.sway,
             faults=options.faults,
         )
         grammar = None

@@ -8,6 +8,8 @@ from typing import Literal, cast
 from power.backends.scripted.faults import Faults, Step
 from power.backends.scripted.model import ScriptedModel, State
 
+_STEPS = 13
+
 Trim = Literal["honest", "refuse", "lie"]
 
 
@@ -20,6 +22,8 @@ class ScriptedTarget:
     rows: fixed row count of a pass, or None for anchor + proposal.
     batch: rows a pass has room for; None for no limit. With a window it must be
         at least window + 2: the anchor, the rollback tail and one staging row.
+    uneven: rows below which a pass computes its logits otherwise, as kernels that are
+        chosen by the number of rows do; by up to `sway`.
     trim: "refuse" reports every trim that has rows to drop as failed; "lie"
         reports success but stays in the state behind the last row, as a
         recurrent engine does when asked for more than its last pass.
@@ -34,6 +38,8 @@ class ScriptedTarget:
         rows: int | None = None,
         batch: int | None = None,
         trim: Trim = "honest",
+        uneven: int = 0,
+        sway: float = 0.0,
         faults: Faults | None = None,
     ) -> None:
         if batch is not None and batch < (0 if window is None else window) + 2:
@@ -44,6 +50,8 @@ class ScriptedTarget:
         self._rows = rows
         self._batch = batch
         self._trim = trim
+        self._uneven = uneven
+        self._sway = sway
         self._faults = faults or Faults()
         self._states = [model.root()]  # by position: the state of each committed prefix
         self._pass: list[State] | None = None  # rows of the last pass, not yet committed
@@ -68,7 +76,11 @@ class ScriptedTarget:
         """Logits of row `row` of the pass that is open."""
         if self._pass is None:
             raise RuntimeError("no pass to read a row of")
-        return self._model.logits(self._pass[row])
+        state = self._pass[row]
+        logits = self._model.logits(state)
+        if len(self._pass) + self._padding >= self._uneven:
+            return logits
+        return [x + self._sway * _wobble(token, state) for token, x in enumerate(logits)]
 
     def prefill(self, tokens: Sequence[int]) -> None:
         """Evaluate and commit `tokens`."""
@@ -145,3 +157,8 @@ class ScriptedTarget:
             raise RuntimeError("the context is full")
         if not all(0 <= token < self._model.size for token in tokens):
             raise RuntimeError("a token that is not in the vocabulary")
+
+
+def _wobble(token: int, state: State) -> float:
+    """From 0 to 1, another for each token and length of the prefix."""
+    return (token * 7919 + state.length * 31) % _STEPS / (_STEPS - 1)

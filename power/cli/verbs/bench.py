@@ -93,14 +93,17 @@ def command(
     changes under way fail the bench.
     """
     with Verb("bench", fmt) as verb:
+        from power.cli.certificates import Backing
         from power.cli.lanes import Lanes
-        from power.cli.signing import open_key
+        from power.cli.signing import OwnKey
         from power.evidence.bench import Bench, read_inputs, run_bench
         from power.evidence.executor import InOrder
         from power.evidence.layout import Layout
         from power.evidence.limits import preflight
 
-        with Lanes(verb, locks, artifact_roots(artifacts), control=control) as lanes:
+        own = OwnKey(key, passphrase_file)
+        roots, backing = artifact_roots(artifacts), Backing(own.public)
+        with Lanes(verb, locks, roots, backing, control=control) as lanes:
             plans = [arm.locked.plan for arm in lanes.arms]
             data, asked = read_inputs(prompts, plans)
             bench = Bench(
@@ -112,7 +115,7 @@ def command(
                 warmup=warmup,
                 natural=natural,
             )
-            private = open_key(key, passphrase_file)
+            private = own.private
             with verb.progress("samples") as progress:
                 report = run_bench(
                     bench,

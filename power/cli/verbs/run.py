@@ -14,6 +14,8 @@ from power.cli.options import (
     FILE,
     artifact_roots,
     artifacts_option,
+    certificate_options,
+    check_certificate_options,
     format_option,
     key_option,
     passphrase_option,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 @click.command("run")
 @click.argument("lock", type=FILE)
 @prompt_options
+@certificate_options
 @click.option(
     "--max-tokens",
     type=click.IntRange(1),
@@ -69,6 +72,9 @@ def command(
     prompt_file: Path | None,
     chat: bool,
     system: str | None,
+    certificate: Path | None,
+    certificate_key: Path | None,
+    certificate_trust: Path | None,
     max_tokens: int | None,
     seed: int | None,
     control: bool,
@@ -92,18 +98,16 @@ def command(
             alone = {"--max-tokens": max_tokens, "--seed": seed, "--receipt": receipt}
             others = [name for name, value in alone.items() if value is not None]
             _check_batch(prompts, out, [*options.given(), *others])
+        check_certificate_options(certificate_key, certificate_trust)
+        from power.cli.certificates import Backing
         from power.cli.execution import Execution
-        from power.cli.signing import Signer
+        from power.cli.signing import OwnKey, Signer
         from power.runner.types import Request
 
-        execution = Execution(verb, lock, artifact_roots(artifacts), control=control)
-        signer = Signer(
-            execution.plan,
-            execution.plan_bytes,
-            key=key,
-            passphrase_file=passphrase_file,
-            receipt=receipt,
-        )
+        own = OwnKey(key, passphrase_file)
+        backing = Backing(own.public, certificate, certificate_key, certificate_trust)
+        execution = Execution(verb, lock, artifact_roots(artifacts), backing, control=control)
+        signer = Signer(own, receipt)
         if prompts is not None and out is not None:
             _batch(verb, execution, signer, prompts, out, control=control)
             return
@@ -124,7 +128,7 @@ def command(
             verb.answer(ExitCode.INTERRUPTED)
             return
         hold_interrupts()  # a receipt that is written is also reported
-        issued = signer.issue(request, record)
+        issued = signer.issue(execution, request, record)
         _report(verb, record, issued)
 
 
@@ -171,7 +175,7 @@ def _batch(
 
     def sign(_prompt: Prompt, request: Request, record: RunRecord) -> None:
         with interrupts_later():
-            signer.issue(request, record)
+            signer.issue(execution, request, record)
 
     with execution.open() as (runner, header), verb.progress("prompts") as progress:
         summary = run_batch(

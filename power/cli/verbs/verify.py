@@ -18,6 +18,9 @@ from power.diagnostics import escape, fail
 @click.option("--trust", type=FILE, metavar="trust.toml", help="Your own list of trusted keys.")
 @click.option("--plan", type=FILE, metavar="LOCK", help="The plan that was run.")
 @click.option("--output", type=FILE, metavar="FILE", help="The text that was written.")
+@click.option(
+    "--certificate", type=FILE, metavar="FILE", help="The certificate that the run rested on."
+)
 @artifacts_option
 @click.option(
     "--replay",
@@ -32,6 +35,7 @@ def command(
     trust: Path | None,
     plan: Path | None,
     output: Path | None,
+    certificate: Path | None,
     artifacts: tuple[Path, ...],
     replay: bool,
     prompt: str | None,
@@ -44,7 +48,8 @@ def command(
 
     Trust never comes from the receipt: give --key or --trust. With --plan the
     plan file is compared too, with --artifacts the model files below DIR, with
-    --output the text, with --replay the claim of a new run.
+    --output the text, with --certificate what the exactness rests on, with
+    --replay the claim of a new run.
     """
     with Verb("verify", fmt) as verb:
         options = PromptOptions(prompt, prompt_file, chat, system)
@@ -56,18 +61,21 @@ def command(
             replay=replay,
             prompted=options.given(),
         )
+        from power.cli.certificates import Backing
         from power.cli.execution import read_input
         from power.receipt.files import read_receipt
         from power.receipt.keys import load_public
         from power.receipt.trust import load_trust
         from power.receipt.verify import verify_artifacts, verify_receipt
 
+        backing = Backing(file=certificate, key=key, trust=trust)
         verified = verify_receipt(
             read_receipt(receipt),
             key=None if key is None else load_public(key),
             trust=None if trust is None else load_trust(trust),
             plan=None if plan is None else read_input(plan),
             output=None if output is None else read_input(output),
+            certificate=None if certificate is None else backing.verified(certificate),
             name=str(receipt),
         )
         verb.note(verified.warnings)
@@ -88,7 +96,9 @@ def command(
             from power.receipt.replay import replay as run_again
 
             text = read_prompt(options)
-            with Execution(verb, plan, roots).open() as (runner, header):
+            control = verified.statement.predicate.request.control
+            execution = Execution(verb, plan, roots, backing, control=control)
+            with execution.open() as (runner, header):
                 prompt_text = chat_prompt(header, text, system) if chat else text
                 again = run_again(verified, runner, prompt_text)
             for note in again.notes:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Do what docs/tutorial/first-receipt.md says, block after block, in one shell.
+"""Do what a page of docs/ says, block after block, in one shell: by default the tutorial's.
 
-A block of `bash` is run; a block of `text` right after it shows lines that its output must hold,
-in that order, where `…` stands for anything. A block that fails ends the run. The tutorial's own
-folder, tutorial/, must not be there yet; it is removed when all went well.
+A block of `bash` is run, unless the line before it is `<!-- not run: WHY -->`; a block of `text`
+right after it shows lines that its output must hold, in that order, where `…` stands for anything.
+A block that fails ends the run. The tutorial's own folder, tutorial/, must not be there yet; it is
+removed when all went well.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "tutorial" / "first-receipt.md"
 FOLDER = ROOT / "tutorial"
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^(?P<skip><!-- not run: [^\n]+ -->\n)?```(?P<kind>\w*)\n(?P<body>.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
 MARK = "\x1e"  # between the outputs of two blocks
 
 
@@ -34,8 +38,9 @@ class Step:
 def steps(page: str) -> list[Step]:
     """Read the steps of a page; `text` without a block before it is prose."""
     found: list[Step] = []
-    for kind, body in FENCE.findall(page):
-        if kind == "bash":
+    for block in FENCE.finditer(page):
+        kind, body = block["kind"], block["body"]
+        if kind == "bash" and not block["skip"]:
             found.append(Step(body, ()))
         elif kind == "text" and found:
             found[-1] = Step(found[-1].script, tuple(body.splitlines()))
@@ -52,15 +57,18 @@ def lacking(output: str, expected: tuple[str, ...]) -> str | None:
     return None
 
 
-def run(found: list[Step]) -> tuple[int, list[str]]:
-    """Run the blocks as one script; return its exit code and the outputs of those that began."""
+def run(
+    found: list[Step], folder: Path = ROOT, environment: dict[str, str] | None = None
+) -> tuple[int, list[str]]:
+    """Run the blocks as one script in `folder`: its exit code, the outputs of those that began."""
     script = "set -eo pipefail\n"
     for step in found:
         script += f"printf '{MARK}'\n{step.script}\n"
     shell = subprocess.run(
         ["bash", "-c", script],
-        cwd=ROOT,
-        env={k: v for k, v in os.environ.items() if not k.startswith("POWER_")},
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if not k.startswith("POWER_")}
+        | (environment or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

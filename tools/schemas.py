@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from power.manifest.model import Manifest
 from power.manifest.profile import Profile
 from power.plan.model import Plan
+from power.receipt.certificate import CertificatePredicate
 from power.receipt.predicate import Predicate
 from power.receipt.trust import TrustFile
 from power.review.diff_output import DiffOutput
@@ -116,6 +117,10 @@ SCHEMAS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "plan": ("A plan (plan.lock)", lambda: _of_model(Plan, "plan")),
     "trust": ("A verifier's list of keys (trust.toml)", lambda: _of_model(TrustFile, None)),
     "speculative-run-v1": ("The predicate of a receipt", lambda: _of_model(Predicate, None)),
+    "exactness-certificate-v1": (
+        "The predicate of a certificate",
+        lambda: _of_model(CertificatePredicate, None),
+    ),
     "diff": ("power diff --format json", lambda: _of_verb("diff", DiffOutput)),
     "review": ("power review --format json", lambda: _of_verb("review", ReviewOutput)),
 }

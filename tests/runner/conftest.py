@@ -55,75 +55,76 @@ def _section(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     return base | {name: changes.pop(name) for name in list(changes) if name in base}
 
 
+def plan_for(strategy: str = "off", **changes: Any) -> Plan:
+    """A plan for the rogue engine; keyword arguments replace settings of its sections."""
+    speculates = strategy != "off"
+    pin = {"package": "power-rogue", "version": "1.0", "llama_cpp": "none"}
+    graph = {"context": 512, "prefill_batch": 64, "rows": None}
+    host: dict[str, Any] = {
+        "threads": 1,
+        "cpu_affinity": None,
+        "process_priority": "normal",
+        "require": [],
+    }
+    sampling = {"temperature": 0.0, "seed": 7, "max_tokens": 32}
+    plan = Plan(
+        version=1,
+        revision=0,
+        name="rogue",
+        manifest=Source(name="rogue", sha256=DIGEST),
+        target=Target(
+            path="rogue.gguf",
+            bytes=7,
+            sha256=DIGEST,
+            header=Header(
+                architecture="rogue",
+                file_type="F32",
+                layers=1,
+                width=8,
+                vocabulary=256,
+                context=512,
+                tokenizer_model="none",
+                pre_tokenizer="",
+                vocabulary_sha256=DIGEST,
+            ),
+        ),
+        speculation=Speculation.model_validate(
+            {"requested": strategy, "strategy": strategy, "reason": "asked for"}
+            | (
+                {
+                    "spec_draft_max": 3,
+                    "spec_draft_min": 0,
+                    "effective_snapshots": 3,
+                    "rollback": "trim",
+                }
+                if speculates
+                else {}
+            )
+        ),
+        graph=Graph(
+            shape="natural",
+            batch=8 if speculates else None,
+            flash_attention="on",
+            cuda_graphs=True,
+            backend_sampling=False,
+            gpu_layers=0,
+            main_gpu=0,
+            **_section(graph, changes),
+        ),
+        host=Host(cuda_high_priority=False, **_section(host, changes)),
+        sampling=Sampling(**_section(sampling, changes)),
+        exactness=Exactness(level="rule"),
+        engine=EnginePin(capabilities=[strategy], **_section(pin, changes)),
+        lock=Lock(plan_sha256="1" * 64),
+    )
+    assert not changes
+    return plan
+
+
 @pytest.fixture
 def make_plan() -> MakePlan:
-    """A plan for the rogue engine; keyword arguments replace settings of its sections."""
-
-    def make(strategy: str = "off", **changes: Any) -> Plan:
-        speculates = strategy != "off"
-        pin = {"package": "power-rogue", "version": "1.0", "llama_cpp": "none"}
-        graph = {"context": 512, "prefill_batch": 64, "rows": None}
-        host: dict[str, Any] = {
-            "threads": 1,
-            "cpu_affinity": None,
-            "process_priority": "normal",
-            "require": [],
-        }
-        sampling = {"temperature": 0.0, "seed": 7, "max_tokens": 32}
-        plan = Plan(
-            version=1,
-            revision=0,
-            name="rogue",
-            manifest=Source(name="rogue", sha256=DIGEST),
-            target=Target(
-                path="rogue.gguf",
-                bytes=7,
-                sha256=DIGEST,
-                header=Header(
-                    architecture="rogue",
-                    file_type="F32",
-                    layers=1,
-                    width=8,
-                    vocabulary=256,
-                    context=512,
-                    tokenizer_model="none",
-                    pre_tokenizer="",
-                    vocabulary_sha256=DIGEST,
-                ),
-            ),
-            speculation=Speculation.model_validate(
-                {"requested": strategy, "strategy": strategy, "reason": "asked for"}
-                | (
-                    {
-                        "spec_draft_max": 3,
-                        "spec_draft_min": 0,
-                        "effective_snapshots": 3,
-                        "rollback": "trim",
-                    }
-                    if speculates
-                    else {}
-                )
-            ),
-            graph=Graph(
-                shape="natural",
-                batch=8 if speculates else None,
-                flash_attention="on",
-                cuda_graphs=True,
-                backend_sampling=False,
-                gpu_layers=0,
-                main_gpu=0,
-                **_section(graph, changes),
-            ),
-            host=Host(cuda_high_priority=False, **_section(host, changes)),
-            sampling=Sampling(**_section(sampling, changes)),
-            exactness=Exactness(level="rule"),
-            engine=EnginePin(capabilities=[strategy], **_section(pin, changes)),
-            lock=Lock(plan_sha256="1" * 64),
-        )
-        assert not changes
-        return plan
-
-    return make
+    """`plan_for`."""
+    return plan_for
 
 
 @pytest.fixture

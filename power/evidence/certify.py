@@ -26,7 +26,7 @@ from power.receipt.certificate import (
 from power.receipt.planned import planned
 from power.receipt.predicate import PLAN_SUBJECT, STATEMENT_TYPE, Subject
 from power.receipt.statement import engine_part, host_part
-from power.runner.chat import render_for_header
+from power.runner.chat import KEY, chat_templates, render_for_header
 from power.runner.prompts import read_prompts
 from power.runner.runner import Runner
 from power.runner.types import Request
@@ -46,17 +46,19 @@ def requests(
 ) -> list[Request]:
     """The first prompts of a file (Power's own without one), cut to `max_tokens`.
 
-    Raises PowerError P570 and P573 as `read_prompts`.
+    A model without a chat template gets the messages of Power's own prompts as plain
+    text. Raises PowerError P570 and P573 as `read_prompts`, and P56x for a chat template.
     """
     path = prompts or prompts_path()
     most = min(max_tokens, plan.sampling.max_tokens)
+    plain = prompts is None and KEY not in chat_templates(header)
     out = []
     for prompt in read_prompts(path, plan.sampling, chat=True)[:first]:
-        messages = prompt.messages
-        text = prompt.text or ""
-        if messages is not None:
-            text = render_for_header(header, messages)
-        request = prompt.request(text, control=False)
+        request = prompt.request(prompt.text or "", control=False)
+        if prompt.messages is not None and plain:
+            request = replace(request, text=prompt.messages[-1]["content"], special=False)
+        elif prompt.messages is not None:
+            request = replace(request, text=render_for_header(header, prompt.messages))
         out.append(replace(request, max_tokens=min(request.max_tokens or most, most)))
     return out
 

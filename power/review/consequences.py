@@ -53,7 +53,9 @@ class Evidence(enum.Enum):
 
 _EVIDENCE = {
     Evidence.RECEIPTS: "claims of earlier receipts: a new run need not repeat them",
-    Evidence.CERTIFICATE: "the exactness certificate: certify the new plan",
+    Evidence.CERTIFICATE: (
+        "the exactness certificate, which names a plan by digest: certify the new one"
+    ),
     Evidence.MEASUREMENTS: "measured speed and acceptance: measure the new plan",
 }
 NOTHING: tuple[Evidence, ...] = ()

@@ -62,8 +62,13 @@ class Diff:
 
     @property
     def voids(self) -> tuple[Evidence, ...]:
-        """The evidence that these changes make void, in a fixed order."""
+        """The evidence that these changes make void, in a fixed order.
+
+        A certificate names its plan by digest, and every change of a manifest, profile
+        or plan gives a plan with another one.
+        """
         lost = {kind for change in self.changes for kind in change.means.voids}
+        lost |= {Evidence.CERTIFICATE} if self.changes and self.new.kind != "trust" else set()
         return tuple(kind for kind in Evidence if kind in lost)
 
 

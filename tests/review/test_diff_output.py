@@ -60,7 +60,7 @@ Words: nothing that runs
 
 Void from here on
   claims of earlier receipts: a new run need not repeat them
-  the exactness certificate: certify the new plan
+  the exactness certificate, which names a plan by digest: certify the new one
   measured speed and acceptance: measure the new plan
 """
     )
@@ -103,7 +103,7 @@ def test_markdown() -> None:
 **Void from here on**
 
 - claims of earlier receipts: a new run need not repeat them
-- the exactness certificate: certify the new plan
+- the exactness certificate, which names a plan by digest: certify the new one
 - measured speed and acceptance: measure the new plan
 
 **Warnings**

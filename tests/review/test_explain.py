@@ -155,8 +155,11 @@ def test_a_seed_without_draws_makes_nothing_void() -> None:
         )
         for t in ("0.0", "0.8")
     )
-    assert (only(greedy, "sampling.seed").kind, greedy.voids) == (Class.OUTPUT, ())
-    assert drawn.voids == (Evidence.RECEIPTS, Evidence.MEASUREMENTS)
+    assert (only(greedy, "sampling.seed").kind, greedy.voids) == (
+        Class.OUTPUT,
+        (Evidence.CERTIFICATE,),
+    )
+    assert drawn.voids == tuple(Evidence)
 
 
 def test_threads_are_speed_and_void_the_certificate() -> None:

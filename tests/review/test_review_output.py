@@ -51,7 +51,7 @@ plans
 
 void from here on
   claims of earlier receipts: a new run need not repeat them
-  the exactness certificate: certify the new plan
+  the exactness certificate, which names a plan by digest: certify the new one
   measured speed and acceptance: measure the new plan
 
 1 defect, no warnings; 2 documents touched, 1 plan judged

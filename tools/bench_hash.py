@@ -4,6 +4,7 @@
 
 Arms, alternated in every round:
   openssl   `openssl dgst -sha256` on the first file
+  ceiling   two of these at once, on both files: what the machine gives to two threads
   one       hash_files on the first file
   two       hash_files on both: as many threads as there are cores
   sealed    seal_files on both: hashed while copied into sealed memory
@@ -11,7 +12,9 @@ Files are read once before, so that the disk is not measured. Each round gives o
 ratio of bytes per second to openssl's in the same round; the median is printed.
 A digest is serial, so two files can at best be as fast as their larger one: exits 1
 when `one` is below 0.9, or `two` below 0.9 of that (1.8 for two files of one size)
-where two cores can be used.
+where two cores can be used. Where two cores share one unit that computes SHA-256, as
+two threads of one core do, or something else takes one of them, not even two
+processes of openssl are twice as fast: `two` then has to reach 0.9 of the ceiling.
 """
 
 from __future__ import annotations
@@ -39,8 +42,12 @@ def rate(action: Callable[[], object], size: int) -> float:
     return size / (time.perf_counter() - start)
 
 
-def openssl(path: Path) -> None:
-    subprocess.run(["openssl", "dgst", "-sha256", str(path)], stdout=subprocess.DEVNULL, check=True)
+def openssl(*paths: Path) -> None:
+    """One process a file, all at once."""
+    command = ("openssl", "dgst", "-sha256")
+    running = [subprocess.Popen([*command, path], stdout=subprocess.DEVNULL) for path in paths]
+    if any(process.wait() for process in running):
+        raise SystemExit("openssl failed")
 
 
 def seal(files: list[OpenFile]) -> None:
@@ -50,10 +57,12 @@ def seal(files: list[OpenFile]) -> None:
 
 def measure(files: list[OpenFile], rounds: int) -> dict[str, list[float]]:
     """Ratios to openssl by arm, one a round."""
-    ratios: dict[str, list[float]] = {"one": [], "two": [], "sealed": []}
+    ratios: dict[str, list[float]] = {"ceiling": [], "one": [], "two": [], "sealed": []}
+    paths = [file.path for file in files]
     first, both = files[0].size, sum(file.size for file in files)
     for _ in range(rounds):
         base = rate(lambda: openssl(files[0].path), first)
+        ratios["ceiling"].append(rate(lambda: openssl(*paths), both) / base)
         ratios["one"].append(rate(lambda: hash_files(files[:1]), first) / base)
         ratios["two"].append(rate(lambda: hash_files(files), both) / base)
         ratios["sealed"].append(rate(lambda: seal(files), both) / base)
@@ -72,13 +81,16 @@ def main() -> int:
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores; sizes {' and '.join(f'{file.size:,}' for file in files)}")
     sizes = [file.size for file in files]
-    ideal = {"one": 1.0, "two": sum(sizes) / max(sizes) if cores > 1 else 1.0, "sealed": 0.0}
+    found = measure(files, options.rounds)
+    two = sum(sizes) / max(sizes) if cores > 1 else 1.0
+    floors = {"one": FLOOR, "two": FLOOR * min(two, median(found["ceiling"]))}
     failed = False
-    for arm, ratios in measure(files, options.rounds).items():
-        floor = FLOOR * ideal[arm]
-        failed |= median(ratios) < floor
-        spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-        print(f"{arm:7} {median(ratios):5.2f} of openssl ({spread}), floor {floor:.2f}")
+    for arm, ratios in found.items():
+        middle, spread = median(ratios), f"{min(ratios):.2f} to {max(ratios):.2f}"
+        floor = floors.get(arm)
+        failed |= floor is not None and middle < floor
+        wanted = "" if floor is None else f", floor {floor:.2f}"
+        print(f"{arm:7} {middle:5.2f} of openssl ({spread}){wanted}")
     return int(failed)
 
 

@@ -158,11 +158,14 @@ class Engine(Protocol):
     identity: EngineIdentity
     vocabulary: Vocabulary
 
-    def tokenize(self, text: str, *, special: bool) -> list[int]:
+    def tokenize(
+        self, text: str, *, special: bool, plain: Sequence[tuple[int, int]] = ()
+    ) -> list[int]:
         """Token ids of `text`, with BOS where the vocabulary says so.
 
         special: control tokens written in the text (`<|im_start|>`) become
-        tokens; without it they stay plain text.
+        tokens; without it they stay plain text. plain: places (start, end, in
+        characters) that stay plain text even so.
         """
         ...
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from power.artifact.header import Header
 from power.backends.registry import backend
@@ -20,6 +21,8 @@ from power.plan.verified import VerifiedArtifacts, open_verified
 from power.receipt.certified import Certified, other_place
 from power.receipt.statement import engine_part, host_part
 from power.runner.runner import Runner
+
+T = TypeVar("T")
 
 MAX_INPUT_BYTES = 64 * 1024 * 1024
 
@@ -55,17 +58,19 @@ class Execution:
             self.certified = backing.certified(self.plan, lock, control=control)
 
     @contextmanager
-    def open(self) -> Iterator[tuple[Runner, Header]]:
-        """Verify the artifacts, then load them; the runner and the target's header.
+    def open(self, prepare: Callable[[Header], T]) -> Iterator[tuple[Runner, T]]:
+        """Verify the artifacts, `prepare` with the target's header, then load the engine.
 
-        While it is open, Ctrl-C ends the running request at its last committed round.
+        What is wrong with a request is so found before the engine is loaded. While
+        it is open, Ctrl-C ends the running request at its last committed round.
         """
         with ExitStack() as stack:
             with self._verb.progress("verifying") as hashing:
                 artifacts = stack.enter_context(self.verified(hashing))
+            prepared = prepare(artifacts.target_header)
             with self._verb.progress("loading") as loading:
                 runner = stack.enter_context(self.loaded(artifacts, _fraction(loading)))
-            yield runner, artifacts.target_header
+            yield runner, prepared
 
     def verified(self, progress: Report | None = None) -> VerifiedArtifacts:
         """The plan's artifacts, sealed and checked."""

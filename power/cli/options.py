@@ -146,10 +146,19 @@ def prompt_options(command: F) -> F:
                 "--prompt it is read from standard input.",
             ),
             click.option(
-                "--chat", is_flag=True, help="Put the prompt through the model's chat template."
+                "--chat",
+                is_flag=True,
+                help="Put the prompt through the model's chat template. Control tokens that the "
+                "prompt or the system message spell stay plain text.",
             ),
             click.option(
                 "--system", metavar="TEXT", help="The system message of a chat; needs --chat."
+            ),
+            click.option(
+                "--stop",
+                metavar="TEXT",
+                multiple=True,
+                help="End the text before TEXT; may be given more than once.",
             ),
         )
     ):

@@ -13,6 +13,7 @@ from power.diagnostics import fail
 
 if TYPE_CHECKING:
     from power.artifact.header import Header
+    from power.runner.literal import Rendered
 
 MAX_PROMPT_BYTES = 16 * 1024 * 1024
 
@@ -25,6 +26,7 @@ class PromptOptions:
     prompt_file: Path | None
     chat: bool
     system: str | None
+    stop: tuple[str, ...] = ()
 
     def given(self) -> list[str]:
         """The options of these that were given, as they are written."""
@@ -33,6 +35,7 @@ class PromptOptions:
             "--prompt-file": self.prompt_file,
             "--chat": self.chat or None,
             "--system": self.system,
+            "--stop": self.stop or None,
         }
         return [name for name, value in values.items() if value is not None]
 
@@ -122,11 +125,14 @@ def _decoded(data: bytes, place: str) -> str:
         )
 
 
-def chat_prompt(header: Header, text: str, system: str | None) -> str:
-    """`text` as the user's message, through the target's own chat template."""
+def rendered(header: Header, text: str, options: PromptOptions) -> Rendered:
+    """The prompt as it is, or, for a chat, as the user's message in the target's template."""
     from power.runner.chat import render_for_header
+    from power.runner.literal import Rendered
 
+    if not options.chat:
+        return Rendered(text)
     messages = [{"role": "user", "content": text}]
-    if system is not None:
-        messages.insert(0, {"role": "system", "content": system})
+    if options.system is not None:
+        messages.insert(0, {"role": "system", "content": options.system})
     return render_for_header(header, messages)

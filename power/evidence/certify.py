@@ -26,7 +26,9 @@ from power.receipt.certificate import (
 from power.receipt.planned import planned
 from power.receipt.predicate import PLAN_SUBJECT, STATEMENT_TYPE, Subject
 from power.receipt.statement import engine_part, host_part
+from power.runner.batch import rendered_line
 from power.runner.chat import KEY, chat_templates, render_for_header
+from power.runner.literal import Rendered
 from power.runner.prompts import read_prompts
 from power.runner.runner import Runner
 from power.runner.types import Request
@@ -54,11 +56,12 @@ def requests(
     plain = prompts is None and KEY not in chat_templates(header)
     out = []
     for prompt in read_prompts(path, plan.sampling, chat=True)[:first]:
-        request = prompt.request(prompt.text or "", control=False)
         if prompt.messages is not None and plain:
-            request = replace(request, text=prompt.messages[-1]["content"], special=False)
-        elif prompt.messages is not None:
-            request = replace(request, text=render_for_header(header, prompt.messages))
+            request = prompt.request(Rendered(prompt.messages[-1]["content"]), control=False)
+            request = replace(request, special=False)
+        else:
+            rendered = rendered_line(prompt, lambda said: render_for_header(header, said))
+            request = prompt.request(rendered, control=False)
         out.append(replace(request, max_tokens=min(request.max_tokens or most, most)))
     return out
 

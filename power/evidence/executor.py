@@ -7,10 +7,10 @@ that holds the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from power.evidence.design import Cell, Session
 from power.runner import batch
@@ -78,9 +78,7 @@ def perform(session: Session, lane: Lane, prompts: Sequence[Prompt], warmup: int
 
 
 def _request(prompt: Prompt, chat: batch.Chat, *, control: bool) -> Request:
-    messages: Sequence[Mapping[str, Any]] | None = prompt.messages
-    text = chat(messages) if messages is not None else prompt.text or ""
-    return prompt.request(text, control=control)
+    return prompt.request(batch.rendered_line(prompt, chat), control=control)
 
 
 def _run(runner: batch.Generator, request: Request) -> RunRecord:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic, PowerError, fail
 from power.receipt import claim, digests
 from power.receipt.predicate import IDS_SUBJECT, TEXT_SUBJECT, RequestPart, Statement
 from power.receipt.verify import Verified
+from power.runner.batch import Chat, rendered_line
+from power.runner.literal import Rendered
+from power.runner.prompts import Prompt
 from power.runner.runner import Runner
 from power.runner.types import Request, RunRecord
 
@@ -21,24 +25,15 @@ class Replayed:
     notes: tuple[str, ...]
 
 
-def replay(
-    verified: Verified,
-    runner: Runner,
-    prompt: str,
-    *,
-    stop: tuple[str, ...] = (),
-) -> Replayed:
+def replay(verified: Verified, runner: Runner, request: Request) -> Replayed:
     """Run the signed request once more on `runner`, which holds the signed plan.
 
-    `prompt` is the text as the run was given it (rendered, where there was a
-    chat template) and `stop` its stop sequences: the receipt has only digests.
+    `request` is what `recover_request` or `find_request` gave.
 
-    Raises P640 (another prompt or other stop sequences), P630 (the runner holds
-    another plan), P641 (the claim does not repeat), what `Runner.generate`
-    raises, and KeyboardInterrupt when the replay was cancelled.
+    Raises P630 (the runner holds another plan), P641 (the claim does not repeat),
+    what `Runner.generate` raises, and KeyboardInterrupt when the replay was cancelled.
     """
     statement = verified.statement
-    request = recover_request(statement.predicate.request, prompt, stop)
     signed = statement.predicate.plan.plan_sha256
     if runner.plan.lock.plan_sha256 != signed:
         fail(
@@ -57,23 +52,75 @@ def replay(
     return Replayed(record, found, _notes(statement, record))
 
 
-def recover_request(asked: RequestPart, prompt: str, stop: tuple[str, ...]) -> Request:
-    """The signed request, given the texts that it holds only as digests; P640 when they differ."""
-    for what, expected, found in (
-        ("prompt", asked.prompt_sha256, digests.sha256(prompt.encode("utf-8"))),
-        ("stop sequences", asked.stop_sha256, digests.stop_sha256(stop)),
+def recover_request(asked: RequestPart, prompt: Rendered, stop: tuple[str, ...]) -> Request:
+    """The signed request, given the texts that it holds only as digests.
+
+    `prompt` is the text as the run was given it (rendered, where there was a chat
+    template) and `stop` its stop sequences. Raises P640 when they are others.
+    """
+    for what, expected, found, hint in (
+        (
+            "prompt given is",
+            asked.prompt_sha256,
+            digests.sha256(prompt.text.encode("utf-8")),
+            "give the same text, byte for byte"
+            + (", with `--chat` and `--system` as in the run" if asked.special_tokens else ""),
+        ),
+        (
+            "stop sequences given are",
+            asked.stop_sha256,
+            digests.stop_sha256(stop),
+            "give every `--stop` of the run, in its order"
+            if asked.stop_sha256
+            else "the run had none: leave `--stop` out",
+        ),
     ):
         if expected != found:
             fail(
                 "P640",
-                f"the {what} given {'are' if what.endswith('s') else 'is'} not the receipt's",
+                f"the {what} not the receipt's",
                 expected=expected or "none",
                 found=found or "none",
-                hint="give the same text, byte for byte, and `--chat` if the run had it",
+                hint=hint,
             )
+    return _request(asked, prompt, stop)
+
+
+def find_request(asked: RequestPart, prompts: Iterable[Prompt], chat: Chat) -> Request:
+    """The signed request among the lines of a batch, told by its digests.
+
+    chat: renders the messages of a line. Raises P640 when no line is the one.
+    """
+    for prompt in prompts:
+        if _may_be(asked, prompt):
+            rendered = rendered_line(prompt, chat)
+            if digests.sha256(rendered.text.encode("utf-8")) == asked.prompt_sha256:
+                break
+    else:
+        fail(
+            "P640",
+            "no line of the prompts is the one that the receipt is about",
+            expected=f"a prompt with the digest {asked.prompt_sha256}",
+            hint="give the prompts file of that batch, unchanged",
+        )
+    return _request(asked, rendered, prompt.stop)
+
+
+def _may_be(asked: RequestPart, prompt: Prompt) -> bool:
+    """Whether all fits that is known without rendering."""
+    return (
+        asked.special_tokens == (prompt.messages is not None)
+        and asked.stop_sha256 == digests.stop_sha256(prompt.stop)
+        and prompt.max_tokens in {None, asked.max_tokens}
+        and prompt.seed in {None, asked.seed}
+    )
+
+
+def _request(asked: RequestPart, prompt: Rendered, stop: tuple[str, ...]) -> Request:
     return Request(
-        text=prompt,
+        text=prompt.text,
         special=asked.special_tokens,
+        plain=prompt.plain,
         max_tokens=asked.max_tokens,
         seed=asked.seed,
         control=asked.control,

@@ -12,11 +12,12 @@ from power.diagnostics import PowerError, fail
 from power.plan.model import Plan
 from power.runner.answers import Answers
 from power.runner.digests import token_ids_sha256
+from power.runner.literal import Rendered
 from power.runner.prompts import Prompt, located, read_prompts
 from power.runner.types import Request, RunRecord
 from power.speculation.outcome import Finish
 
-Chat = Callable[[Sequence[Mapping[str, Any]]], str]
+Chat = Callable[[Sequence[Mapping[str, Any]]], Rendered]
 
 
 class Generator(Protocol):
@@ -79,7 +80,7 @@ def run_batch(  # noqa: PLR0913 - the parts of a batch
             if progress is not None:
                 progress(answers.finished, len(asked))
             try:
-                request = prompt.request(_text(prompt, chat), control=control)
+                request = prompt.request(rendered_line(prompt, chat), control=control)
                 record = runner.generate(request)
             except PowerError as error:
                 raise located(error, prompts, prompt.line) from error
@@ -100,9 +101,10 @@ def _same_file(prompts: Path, out: Path) -> bool:
         return False
 
 
-def _text(prompt: Prompt, chat: Chat | None) -> str:
+def rendered_line(prompt: Prompt, chat: Chat | None) -> Rendered:
+    """The prompt's own text, or its messages through `chat`."""
     if prompt.messages is None:
-        return prompt.text or ""
+        return Rendered(prompt.text or "")
     if chat is None:
         raise ValueError("`messages` without a chat template were let through")
     return chat(prompt.messages)

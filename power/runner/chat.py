@@ -6,10 +6,11 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn
 
+from power.artifact.control import control_texts
 from power.artifact.header import Header
 from power.artifact.values import Strings
 from power.diagnostics import fail
@@ -20,6 +21,7 @@ from power.runner.limits import (
     TEMPLATE_TEXT,
     TEMPLATE_WALL_S,
 )
+from power.runner.literal import Rendered, hide
 from power.runner.spawn import child_environment, python_module
 
 KEY = "tokenizer.chat_template"
@@ -33,7 +35,7 @@ LOG_BYTES = 64 * 1024
 _COMMAND = python_module("power.runner.template_process")
 
 
-def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> str:
+def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> Rendered:
     """`messages` through the default template of the model with that header.
 
     Raises PowerError (exit 2): P560 when it has none, else as `render_chat`.
@@ -52,6 +54,7 @@ def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> 
         bos=_special(header, "bos"),
         eos=_special(header, "eos"),
         others={key: text for key, text in templates.items() if key != KEY},
+        control=control_texts(header),
         place=header.name,
     )
 
@@ -97,14 +100,16 @@ def render_chat(  # noqa: PLR0913 - what a template may use
     eos: str,
     key: str = KEY,
     others: Mapping[str, str] | None = None,
+    control: Collection[str] = (),
     place: str | None = None,
-) -> str:
+) -> Rendered:
     """`messages` as a prompt that ends where the assistant is to speak.
 
     messages: objects with `role` and `content`, both text. bos, eos: texts of
     those tokens. others: the file's other templates by key. They are not used,
     but have to be harmless all the same: a file that carries one that is not is
-    not trusted with its default one. place: the file, for diagnostics.
+    not trusted with its default one. control: texts of control tokens; where a
+    message spells one, it stays plain. place: the file, for diagnostics.
 
     Rendering happens in a child process with limits on time, memory and output.
     Raises PowerError, exit 2: P561 for a template that does not parse or reaches
@@ -122,8 +127,9 @@ def render_chat(  # noqa: PLR0913 - what a template may use
             expected=f"at most {MAX_TEMPLATE} characters",
             hint="run without `--chat`",
         )
+    hidden = hide(messages, control, templates.values())
     variables = {
-        "messages": [dict(message) for message in messages],
+        "messages": hidden.messages,
         "add_generation_prompt": True,
         "bos_token": bos,
         "eos_token": eos,
@@ -132,7 +138,7 @@ def render_chat(  # noqa: PLR0913 - what a template may use
     }
     reply = _ask({"key": key, "templates": templates, "variables": variables}, key, where)
     if "text" in reply:
-        return str(reply["text"])
+        return hidden.reveal(str(reply["text"]))
     return _fail_fault(reply, where)
 
 

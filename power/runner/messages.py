@@ -51,6 +51,7 @@ class Run:
     max_tokens: int
     stop: tuple[str, ...]
     clock_ns: int
+    plain: tuple[tuple[int, int], ...] = ()
     type: Literal["run"] = "run"
 
 

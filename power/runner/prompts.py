@@ -15,6 +15,7 @@ from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.files import UnreadableError, read_regular
 from power.plan.model import Sampling
 from power.runner.chat import check_messages
+from power.runner.literal import Rendered
 from power.runner.request import check_request
 from power.runner.types import Request
 
@@ -47,10 +48,11 @@ class Prompt:
     stop: tuple[str, ...]
     sha256: str
 
-    def request(self, text: str, *, control: bool) -> Request:
-        """The request with `text`, which is ours or the chat template's."""
+    def request(self, prompt: Rendered, *, control: bool) -> Request:
+        """The request with that text, which is ours or the chat template's."""
         return Request(
-            text=text,
+            text=prompt.text,
+            plain=prompt.plain,
             special=self.messages is not None,
             max_tokens=self.max_tokens,
             seed=self.seed,
@@ -125,7 +127,7 @@ def _check(prompt: Prompt, lines: Mapping[str, int], sampling: Sampling, *, chat
         check_messages(prompt.messages)
     # The template makes the text of a conversation later; the rest is known now.
     text = "-" if prompt.text is None else prompt.text
-    check_request(prompt.request(text, control=False), sampling)
+    check_request(prompt.request(Rendered(text), control=False), sampling)
 
 
 def located(error: PowerError, path: Path, line: int) -> PowerError:

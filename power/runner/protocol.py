@@ -133,7 +133,8 @@ def _load(raw: dict[str, Any]) -> Load:
 
 
 def _run(raw: dict[str, Any]) -> Run:
-    return Run(sampling=SamplingConfig(**raw.pop("sampling")), **raw)
+    sampling, plain = SamplingConfig(**raw.pop("sampling")), raw.pop("plain")
+    return Run(sampling=sampling, plain=tuple((start, end) for start, end in plain), **raw)
 
 
 def _trial(raw: dict[str, Any]) -> Trial:

@@ -304,6 +304,7 @@ class Runner:
             number=self._next(),
             text=request.text,
             special=request.special,
+            plain=request.plain,
             sampling=sampling_config(
                 self.plan, sampling.seed if request.seed is None else request.seed
             ),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from power.runner.literal import Spans
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -13,6 +15,8 @@ class Request:
     text: the prompt, already through the chat template when there is one.
     special: control tokens written in the text are tokens (True after a chat
         template), else plain text.
+    plain: places of the text, in characters, that stay plain even so: what a
+        message spells (`power.runner.literal`).
     max_tokens: at most the plan's; None: the plan's.
     seed: None: the plan's.
     control: the same plan and shape, with no proposer.
@@ -25,6 +29,7 @@ class Request:
     seed: int | None = None
     control: bool = False
     stop: tuple[str, ...] = ()
+    plain: Spans = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ def _run(  # noqa: PLR0913 - what a run is made of
     parts: Callable[[Session, Controller], Parts] = Parts.of,
 ) -> Done:
     received = _clock()
-    prompt = engine.tokenize(run.text, special=run.special)
+    prompt = engine.tokenize(run.text, special=run.special, plain=run.plain)
     tokenised = _clock()
     _check_length(len(prompt), load.settings.context)
     first: tuple[int, int] | None = None  # when the first round committed, and its tokens

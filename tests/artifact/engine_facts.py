@@ -1,6 +1,7 @@
 """What libllama itself says about GGUFs, printed as JSON: run as a script, one process for all.
 
-`python engine_facts.py FILE…` prints for each file [tokens, ids that end generation].
+`python engine_facts.py FILE…` prints for each file [tokens, ids that end generation, texts of
+control and unknown tokens].
 """
 
 import json
@@ -8,8 +9,10 @@ import sys
 
 from llama_cpp import llama_cpp as native
 
+UNKNOWN_OR_CONTROL = 1 | 8  # llama_token_attr
 
-def facts(path: str) -> tuple[int, list[int]]:
+
+def facts(path: str) -> tuple[int, list[int], list[str]]:
     """Load the vocabulary of a GGUF, no tensors, and ask for every id."""
     params = native.llama_model_default_params()
     params.vocab_only = True
@@ -18,8 +21,13 @@ def facts(path: str) -> tuple[int, list[int]]:
     vocabulary = native.llama_model_get_vocab(model)
     count = native.llama_vocab_n_tokens(vocabulary)
     ends = [index for index in range(count) if native.llama_vocab_is_eog(vocabulary, index)]
+    control = [
+        native.llama_vocab_get_text(vocabulary, index).decode()
+        for index in range(count)
+        if native.llama_vocab_get_attr(vocabulary, index) & UNKNOWN_OR_CONTROL
+    ]
     native.llama_model_free(model)
-    return count, ends
+    return count, ends, control
 
 
 if __name__ == "__main__":

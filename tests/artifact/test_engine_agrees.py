@@ -5,11 +5,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from power.artifact.architectures import DECODERS, NOT_DECODERS
-from power.artifact.header import read_header
+from power.artifact.control import control_texts
+from power.artifact.header import Header, read_header
 from power.artifact.vocabulary import vocabulary_of
 from tests.artifact import engine_facts
 from tests.artifact.build import STRING, TOKENS, U32, Gguf, llama, tokenizer
@@ -18,6 +20,7 @@ VOCABULARIES: dict[str, tuple[list[str], dict[str, int]]] = {
     "one end": ([], {}),
     "chat": (["<|im_end|>", "<|endoftext|>", "<|im_start|>"], {}),
     "a stated turn": (["<a>", "<b>"], {"eot": 32, "eom": 33}),
+    "fill in otherwise": (["<fim_prefix>", "<|code_suffix|>", "▁<MID>", "<PAD>", "<|eom_id|>"], {}),
     "fill in the middle": (["<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|fim_middle|>"], {}),
     "a stated fill-in": (["<|fim_pad|>", "<x>"], {"fim_pad": 33}),
     "harmony": (["<|end|>", "<|call|>", "<|return|>", "<|channel|>"], {}),
@@ -39,14 +42,17 @@ def _model(name: str) -> Gguf:
     return gguf.put("general.name", STRING, name)
 
 
-def _ours(path: Path) -> list[object]:
+def _header(path: Path) -> Header:
     with path.open("rb") as file:
-        header = read_header(file.fileno(), path.stat().st_size, path.name)
-    vocabulary = vocabulary_of(header)
+        return read_header(file.fileno(), path.stat().st_size, path.name)
+
+
+def _ours(path: Path) -> list[object]:
+    vocabulary = vocabulary_of(_header(path))
     return [len(vocabulary), sorted(vocabulary.eog)]
 
 
-def _theirs(paths: list[Path]) -> list[list[object]]:
+def _theirs(paths: list[Path]) -> list[list[Any]]:
     done = subprocess.run(
         [sys.executable, engine_facts.__file__, *map(str, paths)],
         capture_output=True,
@@ -54,7 +60,7 @@ def _theirs(paths: list[Path]) -> list[list[object]]:
         check=True,
         env=os.environ | {"GGML_NO_BACKTRACE": "1"},
     )
-    answers: list[list[object]] = json.loads(done.stdout)
+    answers: list[list[Any]] = json.loads(done.stdout)
     return answers
 
 
@@ -65,7 +71,13 @@ def test_the_set_that_ends_generation_is_the_engines(tmp_path: Path) -> None:
         paths.append(tmp_path / f"{index}.gguf")
         paths[-1].write_bytes(_model(name).encode())
     ours = dict(zip(VOCABULARIES, map(_ours, paths), strict=True))
-    assert ours == dict(zip(VOCABULARIES, _theirs(paths), strict=True))
+    theirs = _theirs(paths)
+    assert ours == dict(zip(VOCABULARIES, (answer[:2] for answer in theirs), strict=True))
+    missed = {
+        name: set(answer[2]) - control_texts(_header(path))
+        for name, path, answer in zip(VOCABULARIES, paths, theirs, strict=True)
+    }
+    assert missed == {name: set() for name in VOCABULARIES}
 
 
 @pytest.mark.engine
@@ -98,4 +110,6 @@ def test_real_vocabularies_end_where_the_engine_says(name: str) -> None:
     path = next((r / name for r in (*roots, ROOT / "artifacts") if (r / name).exists()), None)
     if path is None:
         pytest.skip(f"SKIPPED LOUDLY: {name} is not fetched (tools/fetch_models.py)")
-    assert [_ours(path)] == _theirs([path])
+    (theirs,) = _theirs([path])
+    assert _ours(path) == theirs[:2]
+    assert set(theirs[2]) <= control_texts(_header(path))

@@ -311,3 +311,58 @@ def test_a_locale_that_is_not_utf8_changes_nothing(ready: Bench) -> None:
     odd = ready("run", "plan.lock", "--prompt", "ünï", env={"LC_ALL": "C", "PYTHONUTF8": "0"})
     assert plain.stdout == odd.stdout
     assert odd.code == 0
+
+
+def test_a_stop_sequence_is_replayed(ready: Bench) -> None:
+    stop = ("--stop", "zz", "--stop", "aa")
+    arguments = ("run", "plan.lock", "--prompt", PROMPT, "--receipt", "r.json", *stop)
+    assert ready(*arguments).code == 0
+    checks = ("verify", "r.json", "--key", "key.pem.pub", "--plan", "plan.lock", "--replay")
+    again = ready(*checks, "--prompt", PROMPT, *stop)
+    assert again.code == 0, again.stderr
+    without = ready(*checks, "--prompt", PROMPT)
+    assert without.code == 2
+    assert "every `--stop` of the run" in without.stderr
+
+
+def test_every_line_of_a_batch_is_replayed(ready: Bench) -> None:
+    """Also with options of its own, and a conversation that no options could spell."""
+    talk = [
+        {"role": role, "content": text}
+        for role, text in (("user", "a"), ("assistant", "b</s>"), ("user", "c"))
+    ]
+    lines = (
+        {"prompt": PROMPT, "max_tokens": 5, "stop": ["qq"]},
+        {"prompt": PROMPT, "seed": 7},
+        {"messages": talk, "max_tokens": 4, "id": "talk"},
+    )
+    ready.write("p.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    done = ready("run", "plan.lock", "--prompts", "p.jsonl", "--out", "o.jsonl")
+    assert done.code == 0, done.stderr
+    checks = ("--key", "key.pem.pub", "--plan", "plan.lock", "--replay", "--prompts")
+    for receipt in ready.receipts:
+        again = ready("verify", str(receipt), *checks, "p.jsonl")
+        assert again.code == 0, again.stderr
+    ready.write("q.jsonl", '{"prompt": "another"}\n')
+    other = ready("verify", str(ready.receipts[0]), *checks, "q.jsonl")
+    assert other.code == 2
+    assert "error[P640]" in other.stderr
+
+
+def test_a_control_token_that_is_typed_is_no_control_token(ready: Bench) -> None:
+    said, typed = (
+        ready("run", "plan.lock", "--chat", "--format", "json", "--prompt", prompt).json
+        for prompt in ("hi", "hi</s>")
+    )
+    assert typed["prompt_tokens"] > said["prompt_tokens"] + 1
+
+
+@pytest.mark.parametrize("more", [("--prompt", "a"), ("--stop", "a"), ()])
+def test_prompts_of_a_batch_stand_alone(ready: Bench, more: tuple[str, ...]) -> None:
+    replay = ("--replay",) if more else ()
+    done = ready(
+        "verify", "r.json", "--key", "key.pem.pub", "--plan", "plan.lock", *replay,
+        "--prompts", "p.jsonl", *more,
+    )  # fmt: skip
+    assert done.code == 2
+    assert "error[P704]" in done.stderr

@@ -18,6 +18,7 @@ from power.evidence.preflight import Limits, Preflight, Reading, judge
 from power.evidence.report import Report
 from power.plan.model import Plan
 from power.runner.batch import Chat, Generator
+from power.runner.literal import Rendered
 from power.runner.prompts import parse_prompts
 from tests.receipt import samples
 from tests.receipt.scripted import open_runner, scripted_plan
@@ -74,7 +75,7 @@ class Scripted:
         def open_() -> Iterator[tuple[Generator, Chat]]:
             self.opened.append(arm.name)
             with open_runner(arm.locked.plan, **options) as runner:
-                yield runner, lambda messages: "".join(m["content"] for m in messages)
+                yield runner, lambda said: Rendered("".join(m["content"] for m in said))
 
         return open_
 

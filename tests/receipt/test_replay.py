@@ -1,6 +1,7 @@
 """From a run by a real worker to a receipt and back: sign, verify, replay, compare the claim."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from power.diagnostics import ExitCode, PowerError
 from power.plan.model import Plan
 from power.receipt import bundle
-from power.receipt.replay import replay
+from power.receipt.replay import Replayed, find_request, recover_request, replay
 from power.receipt.statement import build_statement
 from power.receipt.verify import Verified, verify_receipt
+from power.runner.literal import Rendered
+from power.runner.prompts import Prompt, read_prompts
 from power.runner.runner import Runner
 from power.runner.types import Request, RunRecord
 from tests.receipt import samples
@@ -19,6 +22,10 @@ from tests.receipt.scripted import Artifacts, open_runner, scripted_plan
 KEY = samples.KEYS["ed25519"]
 PROMPT = "one two three one two three one two"
 STRATEGIES = ["off", "prompt-lookup", "ngram-context", "draft-model"]
+
+
+def recovered(verified: Verified, prompt: str, stop: tuple[str, ...] = ()) -> Request:
+    return recover_request(verified.statement.predicate.request, Rendered(prompt), stop)
 
 
 def signed(plan: Plan, request: Request, record: RunRecord) -> Verified:
@@ -36,7 +43,7 @@ def test_two_runs_and_the_control_run_make_one_claim(strategy: str) -> None:
     with open_runner(plan) as runner:
         verified = signed(plan, request, runner.generate(request))
         controlled = signed(plan, control, runner.generate(control))
-        again = replay(verified, runner, PROMPT)
+        again = replay(verified, runner, recovered(verified, PROMPT))
     claim = verified.statement.predicate.claim_sha256
     assert again.claim_sha256 == claim == controlled.statement.predicate.claim_sha256
     assert again.notes == ()
@@ -60,7 +67,7 @@ def test_every_way_to_end_is_signed_and_replayed(strategy: str, request_: Reques
     plan = scripted_plan(strategy, temperature=0.8, top_k=20)
     with open_runner(plan) as runner:
         verified = signed(plan, request_, runner.generate(request_))
-        again = replay(verified, runner, request_.text, stop=request_.stop)
+        again = replay(verified, runner, recovered(verified, request_.text, request_.stop))
     assert again.claim_sha256 == verified.statement.predicate.claim_sha256
     assert again.record.text == again.record.text.decode().encode()
 
@@ -89,16 +96,22 @@ class Recorded(Runner):
         return self.record
 
 
+def ask_again(
+    verified: Verified, runner: Runner, prompt: str = PROMPT, stop: tuple[str, ...] = ("\n\n",)
+) -> Replayed:
+    return replay(verified, runner, recovered(verified, prompt, stop))
+
+
 def refused(run: Run, runner: Runner, prompt: str = PROMPT, **more: Any) -> PowerError:
     with pytest.raises(PowerError) as error:
-        replay(signed(*run), runner, prompt, **{"stop": ("\n\n",)} | more)
+        ask_again(signed(*run), runner, prompt, **more)
     return error.value
 
 
 def test_the_signed_request_is_asked_again(run: Run) -> None:
     plan, request, record = run
     runner = Recorded(plan, record)
-    replay(signed(*run), runner, PROMPT, stop=("\n\n",))
+    ask_again(signed(*run), runner)
     assert runner.requests == [replace(request, max_tokens=48, seed=3)]
 
 
@@ -144,7 +157,7 @@ def test_what_differs_between_the_machines_is_told(run: Run) -> None:
         host=replace(record.host, cpu="Another", threads=9),
         engine=replace(record.engine, libraries={"libllama.so": "0" * 64}, devices=["GPU"]),
     )
-    again = replay(signed(*run), Recorded(plan, other), PROMPT, stop=("\n\n",))
+    again = ask_again(signed(*run), Recorded(plan, other))
     assert len(again.notes) == 4
     error = refused(run, Recorded(plan, replace(other, text=b"x")))
     assert error.diagnostics[0].hint == "; ".join(again.notes)
@@ -152,9 +165,48 @@ def test_what_differs_between_the_machines_is_told(run: Run) -> None:
 
 def test_a_cancelled_replay_is_an_interruption(run: Run) -> None:
     with pytest.raises(KeyboardInterrupt):
-        replay(
-            signed(*run),
-            Recorded(run[0], replace(run[2], finish="cancelled")),
-            PROMPT,
-            stop=("\n\n",),
-        )
+        ask_again(signed(*run), Recorded(run[0], replace(run[2], finish="cancelled")))
+
+
+# --- a line of a batch ----------------------------------------------------------------------
+
+LINES = (
+    '{"prompt": "one"}',
+    f'{{"prompt": "{PROMPT}"}}',
+    f'{{"prompt": "{PROMPT}", "stop": ["\\n\\n"], "seed": 9}}',
+    f'{{"prompt": "{PROMPT}", "stop": ["\\n\\n"], "max_tokens": 3}}',
+    f'{{"prompt": "{PROMPT}", "stop": ["\\n\\n"], "max_tokens": 48}}',
+    f'{{"messages": [{{"role": "user", "content": "{PROMPT}"}}], "stop": ["\\n\\n"]}}',
+)
+
+
+def chat(messages: Any) -> Rendered:
+    return Rendered(f"<|im_start|>{messages[0]['content']}", ((0, 1),))
+
+
+@pytest.fixture
+def lines(run: Run, tmp_path: Path) -> tuple[Prompt, ...]:
+    (tmp_path / "p.jsonl").write_text("\n".join(LINES), "utf-8")
+    return read_prompts(tmp_path / "p.jsonl", run[0].sampling, chat=True)
+
+
+def test_the_line_of_a_batch_is_found_by_its_digests(run: Run, lines: tuple[Prompt, ...]) -> None:
+    """Neither another stop sequence, seed nor limit will do, nor a chat for a plain prompt."""
+    plan, request, _ = run
+    asked = signed(*run).statement.predicate.request
+    assert find_request(asked, lines, chat) == replace(request, max_tokens=48, seed=3)
+    for wrong in (lines[:2], lines[2:4], lines[5:]):
+        with pytest.raises(PowerError) as error:
+            find_request(asked, wrong, chat)
+        assert [d.code for d in error.value.diagnostics] == ["P640"]
+    assert plan.sampling.max_tokens == 48
+
+
+def test_a_chat_of_a_batch_is_found_with_what_stays_plain_in_it(
+    run: Run, lines: tuple[Prompt, ...]
+) -> None:
+    plan, request, record = run
+    said = chat([{"content": PROMPT}])
+    asked = replace(request, text=said.text, special=True, plain=said.plain)
+    part = signed(plan, asked, record).statement.predicate.request
+    assert find_request(part, lines, chat) == replace(asked, max_tokens=48, seed=3)

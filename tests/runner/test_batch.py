@@ -21,6 +21,7 @@ from power.plan.model import Sampling
 from power.runner.answers import Answers
 from power.runner.batch import BatchSummary, run_batch
 from power.runner.digests import token_ids_sha256
+from power.runner.literal import Rendered
 from power.runner.prompts import Prompt, read_prompts
 from tests.runner.conftest import MakePlan, MakeRunner
 
@@ -91,8 +92,8 @@ class TestRun:
         path = tmp_path / "chat.jsonl"
         path.write_text('{"messages": [{"role": "user", "content": "hey"}], "max_tokens": 3}')
 
-        def chat(messages: Sequence[Mapping[str, Any]]) -> str:
-            return f"copy:{messages[0]['content']}"
+        def chat(messages: Sequence[Mapping[str, Any]]) -> Rendered:
+            return Rendered(f"copy:{messages[0]['content']}")
 
         with make_runner() as runner:
             run_batch(runner, path, out, chat=chat)

@@ -52,4 +52,4 @@ def test_it_is_refused_in_words(name: str) -> None:
     ],
 )
 def test_what_is_left_is_harmless(template: str, text: str) -> None:
-    assert render_chat(template, HELLO, bos="", eos="") == text
+    assert render_chat(template, HELLO, bos="", eos="").text == text

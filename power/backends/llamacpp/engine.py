@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -59,9 +59,11 @@ class LlamaEngine:
         self.vocabulary: Vocabulary = self._tokens
         self._sampler: GreedySampler | ChainSampler | None = None
 
-    def tokenize(self, text: str, *, special: bool) -> list[int]:
+    def tokenize(
+        self, text: str, *, special: bool, plain: Sequence[tuple[int, int]] = ()
+    ) -> list[int]:
         """Token ids of `text`, with BOS where the vocabulary says so."""
-        return self._tokens.tokenize(text, special=special)
+        return self._tokens.tokenize(text, special=special, plain=plain)
 
     def session(
         self, sampling: SamplingConfig, *, control: bool, rows: int | None = None

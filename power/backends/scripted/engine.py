@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from power.backends.interface import (
 )
 from power.backends.lookup import NgramContext, PromptLookup
 from power.backends.none import NoProposer
+from power.backends.pieces import Special, cut
 from power.backends.scripted.draft import ModelDraft
 from power.backends.scripted.faults import Faults, Step
 from power.backends.scripted.grammar import Grammar
@@ -49,6 +50,7 @@ _NO_KERNELS = (
     "host.cuda_high_priority",
 )
 _CONTROL_TEXT = re.compile("|".join(map(re.escape, CONTROL)))
+_SPECIALS = tuple(map(Special, sorted(CONTROL, key=len, reverse=True)))
 
 
 @dataclass(frozen=True)
@@ -103,15 +105,19 @@ class ScriptedEngine:
         self.vocabulary = byte_vocabulary()
         self.identity = BACKEND.identify()
 
-    def tokenize(self, text: str, *, special: bool) -> list[int]:
+    def tokenize(
+        self, text: str, *, special: bool, plain: Sequence[tuple[int, int]] = ()
+    ) -> list[int]:
         """BOS, then one token a byte; control tokens where `special` allows them."""
         ids = [BEGIN]
-        at = 0
-        for match in _CONTROL_TEXT.finditer(text) if special else ():
-            ids += text[at : match.start()].encode()
-            ids.append(CONTROL[match[0]])
-            at = match.end()
-        return ids + list(text[at:].encode())
+        for piece in cut(text, plain, _SPECIALS):
+            at = 0
+            for match in _CONTROL_TEXT.finditer(piece.text) if special and piece.special else ():
+                ids += piece.text[at : match.start()].encode()
+                ids.append(CONTROL[match[0]])
+                at = match.end()
+            ids += piece.text[at:].encode()
+        return ids
 
     def session(
         self, sampling: SamplingConfig, *, control: bool, rows: int | None = None

@@ -19,7 +19,9 @@ from power.cli.options import (
 from power.diagnostics import ExitCode, escape
 
 if TYPE_CHECKING:
+    from power.artifact.header import Header
     from power.receipt.certificate import Certificate
+    from power.runner.types import Request
 
 
 @click.command("certify")
@@ -98,10 +100,13 @@ def command(
         execution = Execution(verb, lock, artifact_roots(artifacts), None)
         private = OwnKey(key, passphrase_file).private
         wanted = demanded(execution.plan, level)
-        with execution.open() as (runner, header):
-            asked = requests(prompts, execution.plan, header, first=first, max_tokens=max_tokens)
-            with verb.progress("measuring") as progress:
-                certificate = certify(runner, execution.plan_bytes, asked, wanted, progress)
+
+        def prepare(header: Header) -> list[Request]:
+            return requests(prompts, execution.plan, header, first=first, max_tokens=max_tokens)
+
+        opened = execution.open(prepare)
+        with opened as (runner, asked), verb.progress("measuring") as progress:
+            certificate = certify(runner, execution.plan_bytes, asked, wanted, progress)
         write_atomic(place, sign(certificate.document(), private), overwrite=force)
         _report(verb, certificate, place)
         if not shows(certificate.predicate.level, wanted):

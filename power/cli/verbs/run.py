@@ -21,11 +21,12 @@ from power.cli.options import (
     passphrase_option,
     prompt_options,
 )
-from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
+from power.cli.prompt import PromptOptions, read_prompt, rendered
 from power.cli.signals import hold_interrupts, interrupts_later
 from power.diagnostics import ExitCode, escape, fail
 
 if TYPE_CHECKING:
+    from power.artifact.header import Header
     from power.cli.execution import Execution
     from power.cli.signing import Issued, Signer
     from power.runner.prompts import Prompt
@@ -72,6 +73,7 @@ def command(
     prompt_file: Path | None,
     chat: bool,
     system: str | None,
+    stop: tuple[str, ...],
     certificate: Path | None,
     certificate_key: Path | None,
     certificate_trust: Path | None,
@@ -92,7 +94,7 @@ def command(
     before the engine sees a byte, and then there is neither output nor receipt.
     """
     with Verb("run", fmt) as verb:
-        options = PromptOptions(prompt, prompt_file, chat, system)
+        options = PromptOptions(prompt, prompt_file, chat, system, stop)
         options.check()
         if prompts is not None or out is not None:
             alone = {"--max-tokens": max_tokens, "--seed": seed, "--receipt": receipt}
@@ -102,6 +104,7 @@ def command(
         from power.cli.certificates import Backing
         from power.cli.execution import Execution
         from power.cli.signing import OwnKey, Signer
+        from power.runner.request import check_request
         from power.runner.types import Request
 
         own = OwnKey(key, passphrase_file)
@@ -112,16 +115,23 @@ def command(
             _batch(verb, execution, signer, prompts, out, control=control)
             return
         text = read_prompt(options)
-        with execution.open() as (runner, header):
+
+        def prepare(header: Header) -> Request:
+            asked = rendered(header, text, options)
             request = Request(
-                text=chat_prompt(header, text, system) if chat else text,
+                text=asked.text,
                 special=chat,
+                plain=asked.plain,
                 max_tokens=max_tokens,
                 seed=seed,
                 control=control,
+                stop=stop,
             )
-            with _kept_text(verb) as take:
-                record = runner.generate(request, take)
+            check_request(request, execution.plan.sampling)
+            return request
+
+        with execution.open(prepare) as (runner, request), _kept_text(verb) as take:
+            record = runner.generate(request, take)
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("interrupted: the text so far is the plan's, no receipt was written")
@@ -140,8 +150,8 @@ def _check_batch(prompts: Path | None, out: Path | None, alone: list[str]) -> No
         fail(
             "P704",
             f"{', '.join(f'`{name}`' for name in alone)} and `--prompts` exclude each other",
-            hint="a line of the prompts file has its own prompt or messages, `max_tokens` and "
-            "`seed`; the receipts of a batch go to `receipts/`",
+            hint="a line of the prompts file has its own prompt or messages, `max_tokens`, `seed` "
+            "and `stop`; the receipts of a batch go to `receipts/`",
         )
 
 
@@ -177,7 +187,10 @@ def _batch(
         with interrupts_later():
             signer.issue(execution, request, record)
 
-    with execution.open() as (runner, header), verb.progress("prompts") as progress:
+    with (
+        execution.open(lambda header: header) as (runner, header),
+        verb.progress("prompts") as progress,
+    ):
         summary = run_batch(
             runner,
             prompts,

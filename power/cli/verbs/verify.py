@@ -8,7 +8,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, artifact_roots, artifacts_option, format_option, prompt_options
-from power.cli.prompt import PromptOptions, chat_prompt, read_prompt
+from power.cli.prompt import PromptOptions
 from power.diagnostics import escape, fail
 
 
@@ -25,9 +25,16 @@ from power.diagnostics import escape, fail
 @click.option(
     "--replay",
     is_flag=True,
-    help="Run the request again and compare the claim; needs --plan and the same prompt.",
+    help="Run the request again and compare the claim; needs --plan, and the run's own prompt "
+    "options or its --prompts.",
 )
 @prompt_options
+@click.option(
+    "--prompts",
+    type=FILE,
+    metavar="F.jsonl",
+    help="With --replay: the prompts file of a batch; its line is found by the receipt's digests.",
+)
 @format_option("human", "json")
 def command(
     receipt: Path,
@@ -42,6 +49,8 @@ def command(
     prompt_file: Path | None,
     chat: bool,
     system: str | None,
+    stop: tuple[str, ...],
+    prompts: Path | None,
     fmt: str,
 ) -> None:
     """Verify RECEIPT against a key of your own and whatever else you have.
@@ -52,7 +61,7 @@ def command(
     --replay the claim of a new run.
     """
     with Verb("verify", fmt) as verb:
-        options = PromptOptions(prompt, prompt_file, chat, system)
+        options = PromptOptions(prompt, prompt_file, chat, system, stop)
         options.check()
         _check_options(
             key=key,
@@ -60,6 +69,7 @@ def command(
             plan=plan,
             replay=replay,
             prompted=options.given(),
+            prompts=prompts,
         )
         from power.cli.certificates import Backing
         from power.cli.execution import read_input
@@ -93,14 +103,14 @@ def command(
         checked = [*verified.checked]
         if plan is not None and replay:
             from power.cli.execution import Execution
+            from power.cli.replaying import finder
             from power.receipt.replay import replay as run_again
 
-            text = read_prompt(options)
-            control = verified.statement.predicate.request.control
-            execution = Execution(verb, plan, roots, backing, control=control)
-            with execution.open() as (runner, header):
-                prompt_text = chat_prompt(header, text, system) if chat else text
-                again = run_again(verified, runner, prompt_text)
+            asked = verified.statement.predicate.request
+            execution = Execution(verb, plan, roots, backing, control=asked.control)
+            find = finder(verb, execution.plan, asked, options, prompts)
+            with execution.open(find) as (runner, request):
+                again = run_again(verified, runner, request)
             for note in again.notes:
                 verb.say(f"note: {note}")
             checked.append("replay")
@@ -117,10 +127,15 @@ def _check_options(
     plan: Path | None,
     replay: bool,
     prompted: list[str],
+    prompts: Path | None,
 ) -> None:
     if key is not None and trust is not None:
         fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
     if replay and plan is None:
         fail("P704", "`--replay` needs `--plan`", hint="give the plan that was run")
+    if prompts is not None:
+        if prompted:
+            fail("P704", f"`--prompts` and `{prompted[0]}` exclude each other", hint="give one")
+        prompted = ["--prompts"]
     if prompted and not replay:
         fail("P704", f"`{prompted[0]}` is only used with `--replay`", hint="add `--replay`")

@@ -195,7 +195,7 @@ class Engine:
         default_factory=lambda: EngineIdentity("power-rogue", "1.0", "none", {}, ["CPU"], "")
     )
 
-    def tokenize(self, text: str, *, special: bool) -> list[int]:
+    def tokenize(self, text: str, *, special: bool, plain: object = ()) -> list[int]:
         self.prompt = text
         if text.startswith("token!"):
             do(text.partition("!")[2])

@@ -8,8 +8,22 @@ VENV   ?= .venv
 MODEL  ?= smollm2-135m
 PROMPT ?= Repeat after me: she sells sea shells by the sea shore.
 PYTEST_ARGS ?=
+LOCKED ?=
 
 BIN  := $(VENV)/bin
+UV   := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
+PIP  := $(BIN)/python -m pip install --quiet
+
+# LOCKED=1: every package by its digest, from requirements/, those that build among them.
+ifeq ($(LOCKED),)
+INSTALL     = $(PIP) --editable .
+INSTALL_DEV = $(PIP) --editable '.[dev]'
+else
+INSTALL     = $(PIP) --require-hashes -r requirements/build.txt && \
+  $(PIP) --require-hashes --no-build-isolation -r requirements/run.txt && \
+  $(PIP) --no-deps --no-build-isolation --editable .
+INSTALL_DEV = $(PIP) --require-hashes --no-build-isolation -r requirements/ci.txt
+endif
 LOCK := manifests/$(MODEL).lock
 KEY  := keys/demo.pem
 RECEIPT := receipts/demo-$(shell date -u +%Y%m%dT%H%M%SZ).sigstore.json
@@ -19,7 +33,7 @@ export POWER_ARTIFACTS ?= $(CURDIR)/artifacts
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types units docs models parity matrix bench clean
+.PHONY: help lock demo test lint types units docs models parity matrix bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -49,6 +63,11 @@ units: $(VENV)/.installed-dev npm ## pytest; PYTEST_ARGS="tests/plan -x" picks s
 
 docs: $(VENV)/.installed ## Write the generated parts of docs/reference again
 	$(BIN)/python tools/update_docs.py
+
+lock: ## Pin the packages of requirements/ again, by digest (needs uv)
+	$(UV) --extra dev pyproject.toml requirements/build.in -o requirements/ci.txt
+	$(UV) requirements/build.in -c requirements/ci.txt -o requirements/build.txt
+	$(UV) pyproject.toml -c requirements/ci.txt -o requirements/run.txt
 
 models: $(VENV)/.installed ## Fetch every model that tests and benchmarks can use (2 GB)
 	$(BIN)/python tools/fetch_models.py smollm2-135m gemma-3-270m qwen2.5-coder-1.5b qwen2.5-coder-0.5b vocab
@@ -87,11 +106,11 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml | $(BIN)/python
 	@echo "installing Power; the first time this builds llama.cpp, which takes minutes"
-	$(BIN)/python -m pip install --quiet --editable .
+	$(INSTALL)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(INSTALL_DEV)
 	@touch $@
 
 .PHONY: npm

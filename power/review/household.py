@@ -23,6 +23,7 @@ class Household:
         self.tree = tree
         self.now = now
         self.changed = {entry.path for entry in touched}
+        self.said_anew = {e.path for e in touched if e.diff is None or e.diff.changes}
         self.old_names = {entry.path: entry.old for entry in touched if entry.old is not None}
         self.manifests = {p: f for p, f in now.items() if f.kind == "manifest" and f.document}
         self.plans = {p: f for p, f in now.items() if f.kind == "plan"}
@@ -62,7 +63,7 @@ class Household:
         was_there = self.tree.before(had) is not None
         expected = any(Path(other).parent == Path(path).parent for other in self.plans)
         sources = self._sources(path)
-        if sources is not None and (was_there or (path in self.changed and expected)):
+        if sources is not None and (was_there or (path in self.said_anew and expected)):
             yield missing(wanted, sources, was_there=was_there)
 
     def _manifest_of(self, path: str, plan: Found) -> str | None:

@@ -120,6 +120,10 @@ def test_a_new_manifest_without_a_plan_is_a_warning(repository: Repository) -> N
     assert touched(found) == {"manifests/second.toml": "added"}
     assert [(p.code, p.severity) for p in found.problems] == [("P463", "warning")]
     assert found.errors == ()
+    repository.commit("second")
+    repository.git("branch", "--force", "main")
+    repository.edit("manifests/second.toml", "[sampling]", "# only words\n[sampling]")
+    assert repository.review().problems == ()
 
 
 @pytest.mark.parametrize("staged", [True, False])

@@ -77,7 +77,9 @@ def test_a_workflow_may_do_nothing_but_what_a_job_says(path: Path) -> None:
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_actions_are_commits_and_keep_no_credentials(path: Path) -> None:
     used = [step for step in steps(path) if "uses" in step]
-    assert [s["uses"] for s in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", s["uses"])] == []
+    assert [
+        s["uses"] for s in used if not re.fullmatch(r"\./|[\w/-]+@[0-9a-f]{40}", s["uses"])
+    ] == []
     checkouts = [step for step in used if step["uses"].startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"]["persist-credentials"] is False for step in checkouts)

@@ -101,6 +101,21 @@ def test_a_conflicted_plan_is_compiled_again(installed: Repository) -> None:
     assert run(installed, "power", "compile", MANIFEST, "--check").returncode == 0
 
 
+def test_a_profile_that_changed_on_the_other_branch_is_merged_too(installed: Repository) -> None:
+    installed.git("checkout", "--quiet", "-B", "other", "main")
+    installed.edit(HOUSE, "spec_draft_max = 6", "spec_draft_max = 5")
+    assert run(installed, "power", "compile", MANIFEST).returncode == 0
+    installed.commit("other")
+    installed.git("checkout", "--quiet", "-B", "change", "main")
+    installed.edit(MANIFEST, *APART[0])
+    assert run(installed, "power", "compile", MANIFEST).returncode == 0
+    installed.commit("change")
+    done = run(installed, "git", "merge", "--no-edit", "other")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "spec_draft_max = 5" in installed.read(LOCK)
+    assert run(installed, "power", "compile", MANIFEST, "--check").returncode == 0
+
+
 def test_a_rebase_compiles_again_too(installed: Repository) -> None:
     two_branches(installed, *APART)
     done = run(installed, "git", "rebase", "other")

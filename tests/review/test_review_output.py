@@ -103,7 +103,10 @@ def test_json(found: Review) -> None:
 
 def test_a_policy_is_a_defect_that_names_the_keys(found: Review) -> None:
     broken = tuple(refused(found.diffs, {Class.SHAPE, Class.IDENTITY}))
-    assert [(b.code, b.place) for b in broken] == [("P456", HOUSE), ("P456", MANIFEST)]
+    assert [(b.code, b.spans[0].file, b.spans[0].source) for b in broken] == [
+        ("P456", HOUSE, "spec_draft_max = 8"),
+        ("P456", MANIFEST, 'profile = "profiles/house.toml"'),
+    ]
     assert "`speculation.spec_draft_max`" in broken[0].message
     assert len(found.with_problems(broken).errors) == 3
 

@@ -52,6 +52,7 @@ class Use:
 USES: Mapping[str, Use] = {
     "off": Use("walk", "off"),
     "lookup-cpu": Use("walk", "prompt-lookup", 7, 7),
+    "serial-cpu": Use("walk", "prompt-lookup", 6, 6),
     "balanced": Use("qwen35", "mtp", 7, 7),
     "short-task": Use("qwen35", "mtp", 6, 6),
     "adaptive": Use("qwen35", "mtp", 10, 6),

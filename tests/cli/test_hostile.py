@@ -139,7 +139,10 @@ def test_every_end_is_an_interruption(ready: Bench, number: signal.Signals) -> N
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(number)
-        _, stderr = child.communicate(timeout=60)
+        try:
+            _, stderr = child.communicate(timeout=60)
+        finally:
+            child.kill()
     os.close(reader)
     os.close(writer)
     assert child.returncode == 130, stderr

@@ -1,0 +1,21 @@
+"""What every test needs of the process that runs it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def children_get_default_signals() -> Iterator[None]:
+    """A child inherits what is ignored here: by nohup, or in a background job of a shell."""
+    before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is signal.SIG_IGN:
+            # A handler, unlike SIG_IGN, does not survive the exec; and it keeps this process alive.
+            signal.signal(number, lambda *_: None)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)

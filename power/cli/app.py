@@ -34,6 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "bench": ("bench", "Time plans against each other on prompts."),
     "compare": ("compare", "Compare two arms of benches, with gates."),
     "simulate": ("simulate", "Compute what every setting would do on a recorded trace."),
+    "evidence": ("evidence", "Pack reports with all they rest on, and verify such packages."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "review": ("review", "Review what a branch does to manifests, profiles and plans."),
     "git": ("git", "Have git show and merge plans."),

@@ -84,6 +84,20 @@ def key_option(command: F) -> F:
     )(command)
 
 
+def trust_options(command: F) -> F:
+    """`--key PUB` and `--trust trust.toml`, for the verbs that verify."""
+    for option in reversed(
+        (
+            click.option("--key", type=FILE, metavar="PUB", help="The signer's public key."),
+            click.option(
+                "--trust", type=FILE, metavar="trust.toml", help="Your own list of trusted keys."
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def passphrase_option(command: F) -> F:
     """`--passphrase-file FILE`, for the verbs that open or make a private key."""
     return click.option(

@@ -14,7 +14,9 @@ from power.diagnostics import fail
 from power.evidence.design import Cell, Design
 from power.evidence.journal import ArmLine, Journal, SampleLine, parse_journal
 from power.evidence.layout import Layout
+from power.evidence.limits import limits_of
 from power.evidence.parts import FileRef
+from power.evidence.preflight import judge
 from power.evidence.report import Report, Sources, build_report
 from power.evidence.samples import Measured, Watch, fits, sample_of
 from power.manifest.files import UnreadableError, read_regular
@@ -79,6 +81,7 @@ def derive(layout: Layout, read: Read, trust: Trust) -> Report:
         prompts={prompt.id: prompt for prompt in prompts},
     )
     _check_complete(journal, [prompt.id for prompt in prompts])
+    _check_preflights(journal, [locked.plan for locked in locks.values()])
     watch = Watch(natural=design.natural, rates=design.kind == "speed")
     measured = []
     for line in journal.samples:
@@ -184,17 +187,43 @@ def _check_complete(journal: Journal, prompts: Sequence[str]) -> None:
     design = journal.design
     if design is None or len(prompts) != design.prompts:
         fail("P852", "the prompts are not as many as were planned", place="", hint=_BROKEN)
-    wanted = set(cells(journal, prompts))
+    wanted = cells(journal, prompts)
     found = [(line.round, line.arm, line.prompt) for line in journal.samples]
-    if len(found) != len(set(found)) or set(found) != wanted:
+    if len(found) != len(set(found)) or set(found) != set(wanted):
         fail(
             "P852",
             "the samples are not those that were planned",
             place=str(journal.path),
             expected=f"{len(wanted)} samples, each once",
-            found=f"{len(set(found) & wanted)} of them in {len(found)} lines",
+            found=f"{len(set(found) & set(wanted))} of them in {len(found)} lines",
             hint="run the same `power bench` again: it goes on where it ended",
         )
+
+    if design.kind == "speed" and found != list(wanted):
+        fail(
+            "P852",
+            "the samples were not taken in the order of the design",
+            place=str(journal.path),
+            expected="arms rotated by round",
+            hint=_BROKEN,
+        )
+
+
+def _check_preflights(journal: Journal, plans: Sequence[Plan]) -> None:
+    """Each record is what its reading gives under the plans' limits."""
+    limits = limits_of(plans)
+    for number, record in enumerate(journal.preflights):
+        again = judge(record.reading, limits, overridden=record.overridden)
+        if again != record:
+            missed = [gate.name for gate in again.missed]
+            fail(
+                "P854",
+                "a preflight is judged otherwise than its reading says",
+                place=f"preflight[{number}].gates",
+                expected=f"{len(again.gates)} gates, missed: {', '.join(missed) or 'none'}",
+                found=f"{len(record.gates)} gates, passed: {record.passed}",
+                hint=_BROKEN,
+            )
 
 
 def cells(journal: Journal, prompts: Sequence[str]) -> Sequence[tuple[int, str, str]]:

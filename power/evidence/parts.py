@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,11 +12,15 @@ from power.receipt.predicate import Count, Decimal, Hex, Time
 __all__ = ["Count", "Decimal", "FileName", "Hex", "Name", "Part", "Text", "Time"]
 
 # A file of a report lies beside it or one folder below: never elsewhere.
-FileName = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$")
-]
+_FILE_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?"
+FileName = Annotated[str, Field(pattern=f"^{_FILE_NAME}$")]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+def is_file_name(text: str) -> bool:
+    """Whether `text` can be a FileName."""
+    return re.fullmatch(_FILE_NAME, text) is not None
 
 
 class Part(BaseModel):

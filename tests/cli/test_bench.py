@@ -61,6 +61,20 @@ def test_a_plan_compared_with_its_control(prompted: Bench) -> None:
     assert "error[P830]: the gate `median_speedup` was missed" in strict.stderr
 
 
+def test_a_package_of_it(prompted: Bench, snapshot_of: Snapshot) -> None:
+    (prompted.folder / "e").mkdir()
+    assert run(prompted, "--control", "-o", "e/b.json").code == 0
+    assert prompted("evidence", "verify", "e", "--key", "key.pem.pub").code == 2
+    snapshot_of(prompted("evidence", "pack", "e"))
+    snapshot_of(prompted("evidence", "verify", "e", "--key", "key.pem.pub"))
+    snapshot_of(prompted("evidence", "verify", "e"))
+    path = prompted.folder / "e" / "b.json"
+    path.write_text(path.read_text().replace('"replays": 0', '"replays": 1', 1))
+    changed = prompted("evidence", "verify", "e", "--key", "key.pem.pub")
+    assert changed.code == 3
+    assert "error[P850]: `b.json` is not the file that was packed" in changed.stderr
+
+
 def test_a_report_that_is_none(prompted: Bench, snapshot_of: Snapshot) -> None:
     snapshot_of(prompted("compare", "manifest.toml"))
 

@@ -14,7 +14,8 @@ from power.evidence.bench import Arm, Bench, run_bench
 from power.evidence.derive import Locked
 from power.evidence.executor import InOrder, Lane
 from power.evidence.layout import Layout
-from power.evidence.preflight import Limits, Preflight, Reading, judge
+from power.evidence.limits import limits_of
+from power.evidence.preflight import Preflight, Reading, judge
 from power.evidence.report import Report
 from power.plan.model import Plan
 from power.runner.batch import Chat, Generator
@@ -37,8 +38,10 @@ QUIET = Reading(
 )
 
 
-def quiet() -> Preflight:
-    return judge(QUIET, Limits(free_memory_bytes=1))
+def seen(bench: Bench, reading: Reading = QUIET, *, overridden: bool = False) -> Preflight:
+    """What a reading of the host comes to under the plans of `bench`."""
+    limits = limits_of([arm.locked.plan for arm in bench.arms])
+    return judge(reading, limits, overridden=overridden)
 
 
 @dataclass
@@ -82,12 +85,12 @@ class Scripted:
     def run(
         self,
         bench: Bench,
-        preflight: Callable[[], Preflight] = quiet,
+        preflight: Callable[[], Preflight] | None = None,
         progress: Callable[[int, int], None] | None = None,
         **options: Any,
     ) -> Report:
         executor = InOrder(self.lanes(bench, **options), bench.prompts, bench.warmup)
-        return run_bench(bench, executor, KEY, preflight, progress)
+        return run_bench(bench, executor, KEY, preflight or (lambda: seen(bench)), progress)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from power.evidence.journal import OpenJournal
 from power.evidence.preflight import Limits, Preflight, judge
 from power.evidence.report import Report
 from power.receipt.trust import trust_in
-from tests.evidence.conftest import KEY, PROMPTS, QUIET, Scripted, quiet
+from tests.evidence.conftest import KEY, PROMPTS, QUIET, Scripted, seen
 from tests.receipt.scripted import scripted_plan
 
 TRUST = trust_in(KEY.public_key(), "test")
@@ -118,9 +118,9 @@ class TestRefusals:
         self, scripted: Scripted, pair: list[Arm]
     ) -> None:
         bench = scripted.bench(pair)
-        busy = judge(QUIET, Limits(free_memory_bytes=1 << 41, cpu_percent=1))
+        busy = QUIET.model_copy(update={"cpu_percent": [3, 99], "free_memory_bytes": 7})
         with pytest.raises(PowerError) as refused:
-            scripted.run(bench, lambda: busy)
+            scripted.run(bench, lambda: seen(bench, busy))
         assert codes(refused.value) == ["P820", "P820"]
         assert refused.value.exit_code is ExitCode.NO
         assert scripted.opened == []
@@ -138,8 +138,9 @@ class TestRefusals:
     def test_a_busy_host_can_be_measured_on_knowingly(
         self, scripted: Scripted, pair: list[Arm]
     ) -> None:
-        limits = Limits(free_memory_bytes=1, cpu_percent=1)
-        report = scripted.run(scripted.bench(pair), lambda: judge(QUIET, limits, overridden=True))
+        bench = scripted.bench(pair)
+        busy = QUIET.model_copy(update={"cpu_percent": [99]})
+        report = scripted.run(bench, lambda: seen(bench, busy, overridden=True))
         assert [(p.passed, p.overridden) for p in report.preflight] == [(False, True)]
 
     def test_a_text_that_ends_early(self, scripted: Scripted, pair: list[Arm]) -> None:
@@ -174,7 +175,7 @@ class TestRefusals:
                 return InOrder(self.lanes, self.prompts, self.warmup).run(sessions)
 
         with pytest.raises(PowerError) as refused:
-            run_bench(bench, Unsteady([], bench.prompts, 0), KEY, quiet)
+            run_bench(bench, Unsteady([], bench.prompts, 0), KEY, lambda: seen(bench))
         assert codes(refused.value) == ["P811"]
         assert "from token" in str(refused.value)
         assert refused.value.exit_code is ExitCode.NO
@@ -190,7 +191,7 @@ class TestRefusals:
 
         executor = Moving(scripted.lanes(bench), bench.prompts, 0)
         with pytest.raises(PowerError) as refused:
-            run_bench(bench, executor, KEY, quiet)
+            run_bench(bench, executor, KEY, lambda: seen(bench))
         assert codes(refused.value) == ["P812"]
         assert refused.value.diagnostics[0].message.startswith("`host.cpu`")
         assert refused.value.exit_code is ExitCode.BROKEN_TRUST
@@ -292,7 +293,7 @@ class TestResume:
                     yield finished
 
         executor = Stutter(scripted.lanes(bench), bench.prompts, 0)
-        assert len(run_bench(bench, executor, KEY, quiet).samples) == 8
+        assert len(run_bench(bench, executor, KEY, lambda: seen(bench)).samples) == 8
 
     @pytest.mark.parametrize("after", [0, 1, 5])
     def test_a_killed_bench_loses_and_repeats_nothing(
@@ -349,5 +350,6 @@ def test_a_missing_file_is_named(scripted: Scripted, pair: list[Arm]) -> None:
 
 
 def test_a_preflight_record_is_one_line_of_the_journal() -> None:
-    assert Preflight.model_validate(quiet().document()) == quiet()
+    record = judge(QUIET, Limits(free_memory_bytes=1))
+    assert Preflight.model_validate(record.document()) == record
     assert Cell(1, 0, 0) < Cell(1, 0, 1) < Cell(2, 0, 0)

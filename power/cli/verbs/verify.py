@@ -7,15 +7,21 @@ from pathlib import Path
 import click
 
 from power.cli.console import Verb
-from power.cli.options import FILE, artifact_roots, artifacts_option, format_option, prompt_options
+from power.cli.options import (
+    FILE,
+    artifact_roots,
+    artifacts_option,
+    format_option,
+    prompt_options,
+    trust_options,
+)
 from power.cli.prompt import PromptOptions
 from power.diagnostics import escape, fail
 
 
 @click.command("verify")
 @click.argument("receipt", type=FILE)
-@click.option("--key", type=FILE, metavar="PUB", help="The signer's public key.")
-@click.option("--trust", type=FILE, metavar="trust.toml", help="Your own list of trusted keys.")
+@trust_options
 @click.option("--plan", type=FILE, metavar="LOCK", help="The plan that was run.")
 @click.option("--output", type=FILE, metavar="FILE", help="The text that was written.")
 @click.option(

@@ -1,0 +1,73 @@
+"""`power evidence pack` and `power evidence verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import format_option, key_option, passphrase_option, trust_options
+from power.diagnostics import escape
+
+if TYPE_CHECKING:
+    from power.evidence.package import Package
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@click.group("evidence")
+def command() -> None:
+    """Pack reports with all they rest on, and verify such packages."""
+
+
+@command.command("pack")
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@key_option
+@passphrase_option
+@format_option("human", "json")
+def pack(folder: Path, key: Path | None, passphrase_file: Path | None, fmt: str) -> None:
+    """Sign an index of DIR, after verifying everything in it.
+
+    DIR holds reports of `power bench` with the files beside them, comparisons that
+    `power compare -o` wrote, and whatever else belongs to them.
+    """
+    with Verb("evidence-pack", fmt) as verb:
+        from power.cli.signing import open_key
+        from power.evidence import package
+
+        packed = package.pack(folder, open_key(key, passphrase_file))
+        verb.say(f"packed {escape(str(folder))}: {_show(verb, packed)}")
+
+
+@command.command("verify")
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@trust_options
+@format_option("human", "json")
+def verify(folder: Path, key: Path | None, trust: Path | None, fmt: str) -> None:
+    """Verify the package DIR with keys of your own: signatures, digests, and every figure.
+
+    Neither a model nor an engine is needed. The first figure that does not follow is named.
+    """
+    with Verb("evidence-verify", fmt) as verb:
+        from power.cli.trusting import given_trust
+        from power.evidence import package
+
+        held = package.verify(folder, given_trust(key, trust, str(folder)))
+        verb.data["key"] = held.key
+        verb.say(f"verified {escape(str(folder))}: {_show(verb, held)}")
+        verb.say(f"signed by {escape(held.key)}")
+
+
+def _show(verb: Verb, package: Package) -> str:
+    verb.data |= {
+        "files": dict(package.files),
+        "reports": sorted(package.reports),
+        "comparisons": sorted(package.comparisons),
+        "receipts": package.receipts,
+    }
+    return (
+        f"{len(package.files)} files, {len(package.reports)} reports, "
+        f"{len(package.comparisons)} comparisons, {package.receipts} receipts"
+    )

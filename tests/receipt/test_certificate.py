@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import rfc8785
 
 from power.diagnostics import ExitCode, PowerError
+from power.manifest.load import load_profile
+from power.manifest.shipped import shipped
 from power.plan.exactness import Shown
 from power.receipt import bundle, dsse
 from power.receipt.certificate import (
@@ -23,6 +26,7 @@ from power.receipt.certificate import (
 )
 from power.receipt.certified import Certified, other_place, verify_certificate
 from power.receipt.digests import sha256
+from power.receipt.keys import load_public
 from power.receipt.predicate import GraphPart
 from power.receipt.statement import build_statement, engine_part, host_part
 from power.receipt.verify import verify_receipt
@@ -277,3 +281,19 @@ class TestReceipt:
 def test_a_margin_may_be_missing() -> None:
     document = without(sample_certificate(), ("predicate", "runs", "forks", 0, "margin"))
     assert verify_certificate(signed(document), key=PUBLIC).shown.level == "rule"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((shipped("profiles") / "evidence").glob("*.cert.sigstore.json")),
+    ids=lambda p: p.name,
+)
+def test_a_certificate_that_ships_holds_and_shows_what_its_profile_claims(path: Path) -> None:
+    key = load_public(path.parent / "certifier.pub")
+    found = verify_certificate(path.read_bytes(), key=key, name=path.name)
+    profile = load_profile(path.parent.parent / f"{path.name.partition('.')[0]}.toml").profile
+    assert found.shown.level == profile.exactness.level
+    (entry,) = (e for e in profile.evidence if e.report == f"evidence/{path.name}")
+    assert entry.report_sha256 == found.sha256
+    target = found.statement.predicate.artifacts[0]
+    assert entry.artifact_sha256 == target.digest.sha256

@@ -29,7 +29,7 @@ MAX_PROBLEMS = 20
 """Diagnostics shown of one file."""
 
 _SHOWN = 160
-_KEYS = {"id", "prompt", "messages", "max_tokens", "seed", "stop"}
+KEYS = {"id", "prompt", "messages", "max_tokens", "seed", "stop"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,10 @@ def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnosti
 
 def _prompt(line: bytes, number: int) -> Prompt:
     raw = _object(line)
-    unknown = sorted(set(raw) - _KEYS)
+    unknown = sorted(set(raw) - KEYS)
     if unknown:
         keys = ", ".join(f"`{key}`" for key in unknown)
-        raise _Invalid(f"unknown key {keys}", ", ".join(sorted(_KEYS)))
+        raise _Invalid(f"unknown key {keys}", ", ".join(sorted(KEYS)))
     if ("prompt" in raw) == ("messages" in raw):
         raise _Invalid("a line needs either `prompt` or `messages`")
     stop = _typed(raw, "stop", list) or []

@@ -15,7 +15,8 @@ from tests.artifact.conftest import Refusal
 
 CORPUS = Path(__file__).parents[1] / "vectors" / "corpus"
 ENTRIES: list[dict[str, Any]] = json.loads((CORPUS / "corpus.json").read_text("utf-8"))["entries"]
-# Its shards differ from those of a good model in tensor data only: a digest is needed.
+# Its shards differ from those of a good model in tensor data only: a digest is needed, as
+# tests/plan/test_compile.py shows with a manifest.
 ONLY_A_DIGEST_TELLS = "split-mixed"
 
 

@@ -1,4 +1,4 @@
-"""The how-to pages do what they say: their blocks, run in order in a scratch folder."""
+"""Pages do what they say: their blocks, run in order in a scratch folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CORPUS = ROOT / "tests/vectors/corpus"
 PAGES = {
     name: found[1]
     for name, text in texts().items()
-    if name.startswith("docs/how-to/") and (found := re.search(r"<!-- run in: (\w+) -->", text))
+    if name.startswith("docs/") and (found := re.search(r"<!-- run in: (\w+) -->", text))
 }
 # Pages with commands that nothing runs here, and why.
 ELSEWHERE = {
@@ -87,3 +87,12 @@ def test_few_blocks_are_not_run() -> None:
         if name.startswith("docs/")
     }
     assert sum(map(len, skipped.values())) <= 3
+
+
+def test_the_steps_of_the_ci_page_are_the_commands_that_it_ran() -> None:
+    page = texts()["docs/how-to/use-in-ci.md"]
+    ran = {line for step in steps(page) for line in step.script.splitlines()}
+    in_ci = re.findall(r"^- run: (power .+)$", page, re.MULTILINE)
+    assert [line for line in in_ci if line not in ran] == [
+        "power run plan.lock --prompt-file prompt.txt"
+    ]

@@ -196,6 +196,19 @@ def test_a_split_model_pins_every_shard(workspace: Workspace) -> None:
     ]
 
 
+def test_a_shard_of_another_model_is_told_by_its_digest_alone(workspace: Workspace) -> None:
+    """The corpus entry `split-mixed`: its headers are those of `good-split-2`, byte for byte."""
+    split(workspace)
+    assert workspace.compile().plan.target.shards is not None
+    for number in (1, 2):
+        name = f"m-0000{number}-of-00002.gguf"
+        workspace.add(f"split/split-mixed/{name}")
+    error = refusal(workspace)
+    (found,) = error.diagnostics
+    assert (found.code, error.exit_code) == ("P231", ExitCode.BROKEN_TRUST)
+    assert "m-00002-of-00002.gguf" in found.message
+
+
 def test_a_split_model_without_its_shards_pinned_is_refused(workspace: Workspace) -> None:
     split(workspace, shards=False)
     assert codes(refusal(workspace)) == ["P447"]

@@ -22,7 +22,7 @@ from power.runner.answers import Answers
 from power.runner.batch import BatchSummary, run_batch
 from power.runner.digests import token_ids_sha256
 from power.runner.literal import Rendered
-from power.runner.prompts import Prompt, read_prompts
+from power.runner.prompts import KEYS, Prompt, read_prompts
 from tests.runner.conftest import MakePlan, MakeRunner
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +75,15 @@ class TestRun:
         assert found[1]["ids_sha256"] == token_ids_sha256(list(b"two"))
         assert found[2]["seed"] == 5
         assert {line["plan_sha256"] for line in found} == {"1" * 64}
+
+    def test_the_page_names_every_key(
+        self, make_runner: MakeRunner, prompts: Path, out: Path
+    ) -> None:
+        with make_runner() as runner:
+            run_batch(runner, prompts, out)
+        page = (ROOT / "docs/reference/batches.md").read_text("utf-8")
+        keys = {key for line in out.read_text("utf-8").splitlines() for key in json.loads(line)}
+        assert {key for key in keys | KEYS if f"`{key}`" not in page} == set()
 
     def test_a_finished_batch_runs_nothing_again(
         self, make_runner: MakeRunner, prompts: Path, out: Path

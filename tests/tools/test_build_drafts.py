@@ -53,7 +53,7 @@ def test_each_passes_its_contract(draft: BlockDraft | Eagle3Draft, folder: Path)
     kind = draft.kind if isinstance(draft, BlockDraft) else "eagle3"
     file = header(folder / f"{draft.name}.gguf")
     assert detect_kind(file) == kind
-    for target in ("walk", "qwen35") if draft.walk is SMALL else ("walk-large",):
+    for target in ("walk-large",) if draft.walk is LARGE else ("walk", "qwen35"):
         facts = check_pair(kind, file, header(folder / f"{target}.gguf"))
         assert facts.fr_vocabulary == draft.rows
         if isinstance(draft, BlockDraft):

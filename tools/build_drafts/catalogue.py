@@ -13,7 +13,7 @@ from tools.build_drafts.dflash import BlockDraft
 from tools.build_drafts.eagle3 import Eagle3Draft
 from tools.build_drafts.qwen35 import WIDE, NativeTable
 from tools.build_drafts.targets import LlamaTarget
-from tools.build_drafts.walk import Walk
+from tools.build_drafts.walk import NarrowWalk, Walk
 
 
 class Recipe(Protocol):
@@ -63,6 +63,7 @@ EAGLE_DRAFTS = (
     Eagle3Draft("eagle3-own", SMALL, own=True),
     Eagle3Draft("eagle3-d2t", SMALL, rows=ROWS),
     Eagle3Draft("eagle3-own-d2t", SMALL, own=True, rows=ROWS),
+    Eagle3Draft("eagle3-narrow", NarrowWalk(width=48, source=SMALL), own=True),
 )
 LARGE_DRAFTS = (
     BlockDraft("dflash-large", "dflash", LARGE),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tools.build_drafts.walk import PHASE, SHARPNESS, TOKEN, File, Matrix, Sizes, Walk
+from tools.build_drafts.walk import PHASE, SHARPNESS, TOKEN, File, Matrix, NarrowWalk, Sizes, Walk
 
 INNER = 16
 GAIN = 2.4  # of queries and of keys: a row before counts a few percent
@@ -27,7 +27,8 @@ FIXED = 300  # the token whose successor that vote is for
 class Eagle3Draft:
     """A head for the targets of `walk`.
 
-    own: has an embedding and an output head of its own, else they are the
+    walk: the target's, or a narrow one of it: then the head has another width than
+    its target. own: has an embedding and an output head of its own, else they are the
     target's. rows: size of a reduced head with its `d2t` map.
     """
 
@@ -44,9 +45,10 @@ class Eagle3Draft:
             folder / f"{self.name}.gguf", "eagle3", walk, Sizes(1, INNER, heads=1, head=width)
         )
         file.layers(self.layers)
-        file.number("target_hidden_size", width)
+        narrow = walk if isinstance(walk, NarrowWalk) else None
+        file.number("target_hidden_size", width if narrow is None else narrow.source.width)
         file.flag("norm_before_residual", value=True)
-        fused = walk.turn(0)
+        fused = walk.turn(0) if narrow is None else narrow.taken_in()
         fused[TOKEN, TOKEN] = 1.0
         file.weight("fc", np.hstack([fused / len(self.layers)] * len(self.layers)))
         file.weight("output_norm", np.full(width, SHARPNESS))

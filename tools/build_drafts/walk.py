@@ -14,7 +14,7 @@ one; 8 and up are the phase.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -128,6 +128,25 @@ class Walk:
         writer.add_add_bos_token(value=False)
         writer.add_add_space_prefix(value=False)
         writer.add_uint32("tokenizer.ggml.mask_token_id", self.mask)
+
+
+@dataclass(frozen=True)
+class NarrowWalk(Walk):
+    """The cycle of `source` in fewer numbers: the first of its frequencies, which tell all."""
+
+    source: Walk = field(default_factory=Walk)
+
+    @cached_property
+    def frequencies(self) -> npt.NDArray[np.intp]:
+        """One a pair of phase coordinates, those of `source`."""
+        return self.source.frequencies[: (self.width - PHASE) // 2]
+
+    def taken_in(self) -> Matrix:
+        """Matrix [width, width of `source`]: the phase of a row of `source`, as `turn(0)` is."""
+        out = np.zeros((self.width, self.source.width), np.float32)
+        at = np.arange(PHASE, self.width)
+        out[at, at] = 1.0
+        return out
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -159,3 +160,9 @@ def test_a_build_with_amx_is_told_apart() -> None:
     (remark,) = remarks("CPU : AMX_INT8 = 1 | REPACK = 1", "0.3.36")
     assert "docs/adr/0005" in remark
     assert remark.endswith("llama-cpp-python==0.3.36")
+
+
+def test_the_decision_record_holds_the_command() -> None:
+    (remark,) = remarks("AMX_INT8 = 1", "0.3.36")
+    page = Path(__file__).parents[2] / "docs/adr/0005-plain-weight-layouts-beside-amx.md"
+    assert remark.partition("without: ")[2] in page.read_text("utf-8")

@@ -1,4 +1,4 @@
-"""What of a plan changes nothing on this build of the engine, and what it costs."""
+"""What of a plan changes nothing on this build of the engine, and what the build does without."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def without_effect(*, has_gpu: bool, devices: Sequence[str]) -> Mapping[str, str
 
 
 def remarks(system_info: str, version: str) -> tuple[str, ...]:
-    """What a build with AMX costs, and how to make another one of package `version`."""
+    """What a build with AMX does without, and how to make another one of package `version`."""
     if AMX not in system_info:
         return ()
     command = WITHOUT_AMX.format(package=PACKAGE, version=version)
     return (
         (
-            "built with AMX: weights stay in the plain layout (docs/adr/0005), which is slower; "
-            f"a build without: {command}"
+            "built with AMX: weights stay in the plain layout (docs/adr/0005); "
+            f"for repacked ones build it without: {command}"
         ),
     )

@@ -13,6 +13,7 @@ from power.diagnostics import fail
 
 _NO_UNNAMED_FILES = {errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT}
 """What O_TMPFILE gives on a kernel or a file system that has no such files."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644) -> None:
@@ -47,15 +48,9 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
 
 def _link_unnamed(folder: int, name: str, data: bytes, mode: int) -> bool:
     """Give a file without a name its name in `folder`; False where that cannot be done."""
-    unnamed = getattr(os, "O_TMPFILE", 0)  # Linux has it
-    if not unnamed:
+    fd = _open_unnamed(folder)
+    if fd is None:
         return False
-    try:
-        fd = os.open(".", unnamed | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
-    except OSError as error:
-        if error.errno in _NO_UNNAMED_FILES:
-            return False
-        raise
     with os.fdopen(fd, "wb") as file:
         _fill(file, data, mode)
         source = f"/proc/self/fd/{fd}"
@@ -65,11 +60,27 @@ def _link_unnamed(folder: int, name: str, data: bytes, mode: int) -> bool:
     return True
 
 
-def _write_named(path: Path, data: bytes, mode: int, *, overwrite: bool) -> None:
-    temporary = path.parent / f".power-{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+def _open_unnamed(folder: int) -> int | None:
+    """A file without a name on the disk of `folder`; None where there are none."""
+    unnamed = getattr(os, "O_TMPFILE", 0)  # Linux has it
+    if not unnamed:
+        return None
     try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+        return os.open(".", unnamed | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED_FILES:
+            return None
+        raise
+
+
+def _temporary_name() -> str:
+    return f".power-{secrets.token_hex(8)}.tmp"
+
+
+def _write_named(path: Path, data: bytes, mode: int, *, overwrite: bool) -> None:
+    temporary = path.parent / _temporary_name()
+    try:
+        with os.fdopen(os.open(temporary, _NEW, 0o600), "wb") as file:
             _fill(file, data, mode)
         if overwrite:
             os.replace(temporary, path)  # noqa: PTH105 - the call whose atomicity we rely on
@@ -128,13 +139,30 @@ def check_new(path: Path) -> None:
             place=str(path),
             hint="make the folder, or choose another place",
         )
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    try:
+        _try_out(path.parent)
+    except OSError as error:
         fail(
             "P441",
-            "the file cannot be written: its folder may not be written to",
+            f"the file cannot be written: {error.strerror}",
             place=str(path),
-            hint="choose a folder that is yours",
+            hint="choose a folder that is yours and takes files",
         )
+
+
+def _try_out(folder: Path) -> None:
+    """Make a file in `folder` and leave none: no permission bit tells of a read-only disk."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        made = _open_unnamed(fd)
+        if made is not None:
+            os.close(made)
+            return
+    finally:
+        os.close(fd)
+    temporary = folder / _temporary_name()
+    os.close(os.open(temporary, _NEW, 0o600))
+    temporary.unlink()
 
 
 def _refuse_existing(path: Path) -> NoReturn:

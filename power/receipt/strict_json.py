@@ -75,6 +75,8 @@ def _no_float(text: str) -> NoReturn:
 
 
 def _integer(text: str) -> int:
+    if text == "-0":  # for some readers another number than 0
+        raise JSONRefusedError("`-0` is no integer")
     if len(text) > len(str(-INTEGER_LIMIT)) or abs(int(text)) > INTEGER_LIMIT:
         raise JSONRefusedError(f"the integer `{text[:40]}` is beyond 2^53 - 1")
     return int(text)

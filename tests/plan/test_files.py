@@ -101,3 +101,32 @@ def test_a_place_is_checked_before_the_work_that_fills_it(tmp_path: Path) -> Non
         with pytest.raises(PowerError) as caught:
             check_new(path)
         assert caught.value.diagnostics[0].code == code
+
+
+@pytest.fixture(params=["unnamed files", "none"])
+def disk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Some file systems have no files without a name."""
+    if request.param == "none":
+        monkeypatch.setattr(os, "O_TMPFILE", 0)
+    return str(request.param)
+
+
+def test_a_new_file_on_any_disk(disk: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    write_atomic(path, b"new", overwrite=False, mode=0o600)
+    assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert refusal(path, overwrite=False) == "P440"
+    assert names(tmp_path) == ["a"]
+
+
+def test_trying_a_place_out_leaves_nothing(disk: str, tmp_path: Path) -> None:
+    check_new(tmp_path / "a")
+    assert names(tmp_path) == []
+
+
+def test_a_place_that_says_yes_and_takes_nothing_is_found_out() -> None:
+    """A superuser may write to any folder, but some take no files."""
+    with pytest.raises(PowerError) as caught:
+        check_new(Path("/sys/receipt"))
+    assert [d.code for d in caught.value.diagnostics] == ["P441"]

@@ -35,12 +35,15 @@ class EngineFacts:
 
     capabilities: strategy -> None when this engine executes it, else the reason
         why it does not. `off` is always executable.
+    grammar_fault: why this engine would not take the text of a grammar, as far as
+        that is known without it; None for one that it may.
     """
 
     package: str  # e.g. "llama-cpp-python"
     version: str  # of the package, e.g. "0.3.36"
     llama_cpp: str  # version of the library inside, e.g. "0.5.0-dev"
     capabilities: Mapping[str, str | None]
+    grammar_fault: Callable[[str], str | None] = lambda _text: None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, get_args
 
@@ -42,6 +42,15 @@ class EngineFacts(Protocol):
     @property
     def capabilities(self) -> Mapping[str, str | None]:
         """Strategy -> None, or why not."""
+        ...
+
+
+class InstalledEngine(EngineFacts, Protocol):
+    """An engine that can be asked more than a plan needs to know."""
+
+    @property
+    def grammar_fault(self) -> Callable[[str], str | None]:
+        """Why the engine would not take the text of a grammar, or None."""
         ...
 
 

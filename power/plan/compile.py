@@ -25,7 +25,7 @@ from power.plan.artifacts import (
     headers_of,
     opened,
 )
-from power.plan.capabilities import EngineFacts
+from power.plan.capabilities import EngineFacts, InstalledEngine
 from power.plan.compiled import Compiled
 from power.plan.compiler import DraftFacts, Inputs, SpansOf, compile_plan, resolve
 from power.plan.judge import judge, judge_native
@@ -38,7 +38,7 @@ def compile_manifest(
     *,
     profile: str | None,
     roots: Sequence[Path],
-    engine: EngineFacts,
+    engine: InstalledEngine,
     progress: Progress | None = None,
 ) -> Compiled:
     """The plan for the manifest at `path`.
@@ -63,12 +63,27 @@ def compile_manifest(
         draft_kind=None if effective.draft is None else effective.draft.kind,
         spans_of=spans_of,
     )
+    _check_grammar(effective, engine, spans_of)
     artifacts: list[tuple[str, Pinned]] = [("target", effective.target)]
     if effective.draft is not None and effective.requested != "off":
         artifacts.append(("draft", effective.draft))
     with opened(artifacts, [path.parent, *roots]) as pinned:
         headers = _verified_headers(pinned, progress)
     return _compile(effective, headers, engine, spans_of)
+
+
+def _check_grammar(effective: Effective, engine: InstalledEngine, spans_of: SpansOf) -> None:
+    """Refuse (P526) a grammar that the engine would not take once the model is loaded."""
+    grammar = effective.settings.sampling.grammar
+    fault = None if grammar is None else engine.grammar_fault(grammar)
+    if fault is not None:
+        fail(
+            "P526",
+            "the grammar is no GBNF that the engine can use",
+            spans=spans_of("sampling", "grammar"),
+            found=fault,
+            hint="mend `sampling.grammar`; lines and columns are counted from its first character",
+        )
 
 
 def _spans_of(effective: Effective) -> SpansOf:

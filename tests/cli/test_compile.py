@@ -151,3 +151,10 @@ def test_a_pipe_is_not_a_manifest(bench: Bench) -> None:
     result = bench("compile", str(Path("pipe.toml")))
     assert result.code == 2
     assert "error[P1" in result.stderr
+
+
+def test_a_grammar_that_does_not_parse(bench: Bench, snapshot_of: Snapshot) -> None:
+    grammar = "grammar = '''\nroot ::= word\nword ::= [a-z\n'''\n"
+    bench.edit("manifest.toml", "temperature = 0.0\n", f"temperature = 0.0\n{grammar}")
+    snapshot_of(bench("compile", "manifest.toml"))
+    assert not (bench.folder / "plan.lock").exists()

@@ -30,6 +30,7 @@ class Engine:
     capabilities: Mapping[str, str | None] = field(
         default_factory=lambda: dict.fromkeys(("off", *ALL)) | {"eagle3": "not built in"}
     )
+    grammar_fault: Callable[[str], str | None] = lambda text: None if "::=" in text else "no rule"
 
 
 HEADER = HeaderFacts(

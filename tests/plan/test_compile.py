@@ -359,6 +359,18 @@ def test_the_plan_of_another_manifest_is_left_alone(
     assert workspace.lock.read_text("utf-8") == other
 
 
+def test_a_grammar_that_the_engine_would_not_take_is_told_at_its_place(
+    workspace: Workspace,
+) -> None:
+    workspace.write(settings='\n[sampling]\ngrammar = "root = 1"\n')
+    error = refusal(workspace)
+    (found,) = error.diagnostics
+    assert (found.code, found.found) == ("P526", "no rule")
+    assert [span.source for span in found.spans] == ['grammar = "root = 1"']
+    workspace.write(settings='\n[sampling]\ngrammar = "root ::= [a-z]+"\n')
+    assert workspace.compile().plan.sampling.grammar == "root ::= [a-z]+"
+
+
 def test_a_missing_manifest_is_a_diagnostic(tmp_path: Path, workspace: Workspace) -> None:
     with pytest.raises(PowerError):
         compile_manifest(tmp_path / "no.toml", profile=None, roots=(), engine=workspace.engine)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from power.backends.interface import Engine, EngineConfig, EngineFacts, EngineIdentity
 from power.backends.llamacpp.capabilities import capabilities
+from power.backends.llamacpp.gbnf import grammar_fault
 from power.backends.llamacpp.installation import (
     KNOWN_VERSIONS,
     PACKAGE,
@@ -31,6 +32,7 @@ class LlamaCppBackend:
             version=version,
             llama_cpp=KNOWN_VERSIONS[version],
             capabilities=capabilities(library_path()),
+            grammar_fault=grammar_fault,
         )
 
     def identify(self) -> EngineIdentity:

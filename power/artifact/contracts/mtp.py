@@ -4,7 +4,7 @@ Driven with llama.cpp's MTP context; qwen35 with exactly one block is what has
 been proved. Two blocks load and then end the engine's process.
 
 Beside it there may be a table: a GGUF of its own, without weights, that names the
-tokens which the block's head is reduced to (docs/adr/0006). The engine never
+tokens which the block's head is reduced to (docs/adr/0010). The engine never
 loads it.
 """
 

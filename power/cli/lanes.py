@@ -63,7 +63,7 @@ class Lanes:
     def _start(self, execution: Execution) -> Iterator[tuple[Generator, Chat]]:
         artifacts = self._artifacts(execution)
         with execution.loaded(artifacts) as runner:
-            yield runner, _chat(artifacts.target_header)
+            yield runner, chat_of(artifacts.target_header)
 
     def _artifacts(self, execution: Execution) -> VerifiedArtifacts:
         """Those that are open, when they are this plan's; else this plan's in their place."""
@@ -94,5 +94,6 @@ class Lanes:
         self.close()
 
 
-def _chat(header: Header) -> Chat:
+def chat_of(header: Header) -> Chat:
+    """Renders messages with the template of a target."""
     return lambda messages: render_for_header(header, messages)

@@ -68,6 +68,11 @@ def test_a_package_of_it(prompted: Bench, snapshot_of: Snapshot) -> None:
     snapshot_of(prompted("evidence", "pack", "e"))
     snapshot_of(prompted("evidence", "verify", "e", "--key", "key.pem.pub"))
     snapshot_of(prompted("evidence", "verify", "e"))
+    assert "replay of 4 runs" in (
+        prompted("verify", "e", "--key", "key.pem.pub", "--artifacts", ".", "--replay").stderr
+    )
+    snapshot_of(prompted("verify", "e", "--key", "key.pem.pub"))
+    snapshot_of(prompted("verify", "e", "--key", "key.pem.pub", "--plan", "plan.lock"))
     path = prompted.folder / "e" / "b.json"
     path.write_text(path.read_text().replace('"replays": 0', '"replays": 1', 1))
     changed = prompted("evidence", "verify", "e", "--key", "key.pem.pub")

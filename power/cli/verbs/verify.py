@@ -59,12 +59,13 @@ def command(
     prompts: Path | None,
     fmt: str,
 ) -> None:
-    """Verify RECEIPT against a key of your own and whatever else you have.
+    """Verify RECEIPT, or the evidence package RECEIPT, against a key of your own.
 
     Trust never comes from the receipt: give --key or --trust. With --plan the
     plan file is compared too, with --artifacts the model files below DIR, with
     --output the text, with --certificate what the exactness rests on, with
-    --replay the claim of a new run.
+    --replay the claim of a new run. Of a package every figure is derived again, and
+    --replay runs each arm on each prompt once more.
     """
     with Verb("verify", fmt) as verb:
         options = PromptOptions(prompt, prompt_file, chat, system, stop)
@@ -76,7 +77,13 @@ def command(
             replay=replay,
             prompted=options.given(),
             prompts=prompts,
+            package=receipt.is_dir(),
         )
+        if receipt.is_dir():
+            from power.cli.packages import verify_package
+
+            verify_package(verb, receipt, key, trust, artifact_roots(artifacts), replay=replay)
+            return
         from power.cli.certificates import Backing
         from power.cli.execution import read_input
         from power.receipt.files import read_receipt
@@ -134,9 +141,16 @@ def _check_options(
     replay: bool,
     prompted: list[str],
     prompts: Path | None,
+    package: bool,
 ) -> None:
     if key is not None and trust is not None:
         fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
+    if package:
+        given = [*prompted, *(["--prompts"] if prompts else []), *(["--plan"] if plan else [])]
+        if given:
+            hint = "leave it out: a package holds its own plans and prompts"
+            fail("P704", f"`{given[0]}` does not go with a package", hint=hint)
+        return
     if replay and plan is None:
         fail("P704", "`--replay` needs `--plan`", hint="give the plan that was run")
     if prompts is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class Engine:
             ("off", "prompt-lookup", "ngram-context", "draft-model")
         )
     )
+    grammar_fault: Callable[[str], str | None] = lambda _text: None
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Check a receipt, and run it again if asked."),
     "bench": ("bench", "Time plans against each other on prompts."),
     "compare": ("compare", "Compare two arms of benches, with gates."),
+    "tune": ("tune", "Measure, simulate, and write the profile that pays."),
     "simulate": ("simulate", "Compute what every setting would do on a recorded trace."),
     "evidence": ("evidence", "Pack reports with all they rest on, and verify such packages."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),

@@ -12,12 +12,16 @@ from power.artifact.header import Header
 from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
+from power.cli.signals import on_interrupt
 from power.evidence.bench import Arm
 from power.evidence.derive import Locked
 from power.evidence.executor import Lane
-from power.plan.verified import VerifiedArtifacts
+from power.plan.host import check_host, read_host
+from power.plan.model import Plan
+from power.plan.verified import VerifiedArtifacts, open_verified
 from power.runner.batch import Chat, Generator
 from power.runner.chat import render_for_header
+from power.runner.runner import Runner
 
 
 class Lanes:
@@ -92,6 +96,19 @@ class Lanes:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@contextmanager
+def open_plan(plan: Plan, place: Path, roots: Sequence[Path]) -> Iterator[tuple[Runner, Chat]]:
+    """A fresh worker that has loaded the artifacts of `plan`, found beside `place` or in `roots`.
+
+    Ctrl-C ends the running request at its last committed round.
+    """
+    check_host(plan, read_host())
+    with open_verified(plan, place, roots) as artifacts:
+        runner = Runner(plan, artifacts)
+        with on_interrupt(runner.cancel), runner:
+            yield runner, chat_of(artifacts.target_header)
 
 
 def chat_of(header: Header) -> Chat:

@@ -138,7 +138,7 @@ def survey(trace: Trace, *, fixed: bool = False) -> list[Judged]:
         fail(
             "P807",
             "the trace has no costs to compare by",
-            hint="record one with its costs",
+            hint="record it with `power tune`, which measures them",
         )
     cost = Cost(
         draft_call=trace.costs.draft_call,

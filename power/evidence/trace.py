@@ -20,7 +20,7 @@ from power.receipt.shape import problems
 
 Width = Annotated[int, Field(ge=1, le=64)]
 TokenId = Annotated[int, Field(ge=0, le=2**31 - 1)]
-_HINT = "give a trace that Power wrote"
+_HINT = "give a trace that `power tune` wrote"
 
 
 class TracedCosts(Part):

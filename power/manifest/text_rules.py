@@ -106,7 +106,7 @@ def by_rows(values: dict[str, str]) -> dict[str, str]:
     """A table by row count, in ascending order; each row costs something."""
     for rows, cost in values.items():
         if cost == "0":
-            _refuse(f"holds a pass of {rows} rows that costs nothing", "measure it")
+            _refuse(f"holds a pass of {rows} rows that costs nothing", "measure it: `power tune`")
     return dict(sorted(values.items(), key=lambda item: int(item[0])))
 
 

@@ -55,6 +55,21 @@ def compile_manifest(
     rules between settings and facts (P4xx).
     """
     effective = load_effective(path, profile)
+    return compile_effective(effective, path, roots=roots, engine=engine, progress=progress)
+
+
+def compile_effective(
+    effective: Effective,
+    path: Path,
+    *,
+    roots: Sequence[Path],
+    engine: EngineFacts,
+    progress: Progress | None = None,
+) -> Compiled:
+    """The plan for settings that were read, or put together, for the manifest at `path`.
+
+    As `compile_manifest`, but for what that raises while it reads (P1xx).
+    """
     spans_of = _spans_of(effective)
     resolve(  # before anything large is read: as if the target had all a header can offer
         effective.settings,

@@ -261,7 +261,7 @@ def _cost(plan: Plan) -> Iterator[Finding]:
                 code="P427",
                 message="the cost controller has no costs to weigh",
                 expected="`[speculation.cost]`",
-                hint="measure them, or leave `controller` out",
+                hint="measure them with `power tune`, or leave `controller` out",
             ),
             (CONTROLLER,),
         )
@@ -275,7 +275,7 @@ def _cost(plan: Plan) -> Iterator[Finding]:
                 expected=f"in `rows` the {plain} of a target-only pass"
                 + ("" if plan.graph.rows else f" and one of {least + 1} to {window + 1}"),
                 found=f"rows: {listed or 'none of these'}; widths: {least} to {window}",
-                hint="measure the passes of this shape",
+                hint="measure the passes of this shape with `power tune`",
             ),
             (COST, K, DRAFT_MIN, S),
         )

@@ -24,6 +24,7 @@ PAGES = {
 ELSEWHERE = {
     "docs/how-to/verify-a-receipt-without-power.md": "tests/house/test_how_to.py runs it",
     "docs/how-to/certify-a-plan.md": "minutes of measuring; tests/evidence/test_certify.py does it",
+    "docs/how-to/tune-for-a-host.md": "needs a quiet host; tests/cli/test_tune.py does it",
     "docs/how-to/add-a-backend.md": "`make units`, which is what runs this",
     "docs/how-to/add-a-drafter.md": "`make units` and `make matrix`",
 }

@@ -1,0 +1,158 @@
+"""`power tune`: measure what passes cost and what is accepted, and write the profile that pays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from power.cli.console import Verb
+from power.cli.options import FILE, artifact_roots, artifacts_option, format_option
+from power.diagnostics import escape
+
+if TYPE_CHECKING:
+    from power.evidence.session import Tuned
+
+
+def _counts(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> frozenset[int] | None:
+    """`1,2,8` as row counts."""
+    try:
+        return None if value is None else frozenset(int(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter("row counts with commas between them, such as 1,2,3") from None
+
+
+@click.command("tune")
+@click.argument("manifest", type=FILE)
+@click.option(
+    "--prompts",
+    type=FILE,
+    metavar="F.jsonl",
+    help="What to measure acceptance on, as `power run --prompts` reads it; by default 14 prompts "
+    "of copying, code, prose, maths and several languages.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    metavar="PROFILE",
+    help="Where the profile goes, `NAME-tuned.toml` by default; report and trace go beside it.",
+)
+@click.option(
+    "--widest",
+    type=click.IntRange(1, 63),
+    default=11,
+    show_default=True,
+    metavar="K",
+    help="The largest proposal to consider.",
+)
+@click.option(
+    "--rows",
+    callback=_counts,
+    metavar="LIST",
+    help="Row counts that passes may have, such as 1,2,3: those whose rows agree bit for bit.",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(1, 100),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Runs of each prompt in each arm when the chosen setting is measured.",
+)
+@click.option(
+    "--anyway", is_flag=True, help="Measure also on a host that is not quiet, and report it so."
+)
+@artifacts_option
+@format_option("human", "json")
+def command(
+    manifest: Path,
+    prompts: Path | None,
+    output: Path | None,
+    widest: int,
+    rows: frozenset[int] | None,
+    samples: int,
+    anyway: bool,
+    artifacts: tuple[Path, ...],
+    fmt: str,
+) -> None:
+    """Find the fastest setting for MANIFEST on this host, and write it as a profile.
+
+    Passes are timed by their rows, proposals by their length, acceptance by position on
+    the prompts. Every setting is then simulated; the best is measured against target-only.
+    Where nothing pays, the profile says `off`.
+    """
+    with Verb("tune", fmt) as verb:
+        from power.backends.registry import backend
+        from power.cli.lanes import open_plan
+        from power.evidence.limits import preflight
+        from power.evidence.session import Files, tune
+        from power.evidence.tuned import check_open
+        from power.evidence.tuning import Tuning, require_quiet, widest_plan
+        from power.manifest.effective import load_effective
+        from power.manifest.shipped import shipped
+        from power.plan.files import check_new, write_atomic
+        from power.receipt.digests import sha256
+        from power.runner.prompts import parse_prompts, prompts_bytes
+
+        effective = load_effective(manifest, None)
+        check_open(effective)
+        files = Files(output or Path(f"{effective.name}-tuned.toml"))
+        for path in (files.profile, files.report, files.trace):
+            check_new(path)
+        asked = prompts or shipped("templates") / "tuning-prompts.jsonl"
+        data, roots = prompts_bytes(asked), artifact_roots(artifacts)
+        tuning = Tuning(
+            effective, manifest, roots, backend().describe(), (), widest=widest, rows=rows
+        )
+        plan = widest_plan(tuning)
+        quiet = preflight([plan], overridden=anyway)
+        require_quiet(quiet, str(manifest))
+        found = tune(
+            tuning.on(parse_prompts(data, asked, plan.sampling, chat=True)),
+            plan,
+            lambda chosen: open_plan(chosen, manifest, roots),
+            verb.progress,
+            samples=samples,
+            quiet=quiet,
+            prompts_sha256=sha256(data),
+        )
+        for path, content in files.contents(found).items():
+            write_atomic(path, content, overwrite=False)
+        _show(verb, found)
+        verb.data |= {
+            "profile": str(files.profile),
+            "report": str(files.report),
+            "trace": str(files.trace),
+        }
+        verb.say(f"wrote {escape(str(files.profile))}")
+
+
+def _show(verb: Verb, tuned: Tuned) -> None:
+    cost, chosen = tuned.recorded.cost, tuned.chosen
+    verb.data |= {
+        "cost": cost.model_dump(mode="json"),
+        "chosen": None if chosen is None else chosen.document(),
+        "predicted": tuned.predicted,
+        "measured": tuned.measured,
+        "by_prompt": [one.document() for one in tuned.compared],
+    }
+    passes = "  ".join(f"{rows}:{spent}" for rows, spent in cost.rows.items())
+    verb.out(f"passes by rows  {passes}")
+    if tuned.recorded.times.drafts:
+        verb.out(f"drafting        {cost.draft_call} and {cost.draft_step} a token")
+    if chosen is None:
+        verb.out("off: nothing pays")
+        return
+    setting = chosen.candidate.setting
+    verb.out(f"best            {setting.strategy}, K {setting.draft_max}, {setting.controller}")
+    verb.out(f"{'prompt':<20}{'predicted':>10}{'measured':>10}")
+    for one in tuned.compared:
+        verb.out(
+            f"{escape(one.prompt):<20}{one.predicted:>10}{one.measured:>10}"
+            f"{'' if one.equal else '  other output'}"
+        )
+    verb.out(f"{'geometric mean':<20}{tuned.predicted:>10}{tuned.measured:>10}")

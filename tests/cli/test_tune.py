@@ -1,0 +1,78 @@
+"""`power tune` on a tiny model in the real engine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+import pytest
+
+from power.evidence.trace import read_trace
+from power.manifest.load import load_profile
+from tests.cli.conftest import Bench, Result
+
+pytestmark = pytest.mark.engine
+
+Snapshot = Callable[[Result], None]
+PROMPTS = """\
+{"id": "a", "prompt": "one two three one two three one two", "max_tokens": 30}
+{"id": "b", "prompt": "the sea the sea the", "max_tokens": 20}
+"""
+FEW = ("--prompts", "prompts.jsonl", "--widest", "3", "--samples", "1", "--anyway")
+
+
+@pytest.fixture
+def open_bench(bench: Bench) -> Bench:
+    """A manifest that leaves speculation and batch to its profile."""
+    text = (bench.folder / "manifest.toml").read_text()
+    text = text.replace('[speculation]\nspec_mode = "prompt-lookup"\nspec_draft_max = 4\n', "")
+    bench.write("manifest.toml", text.replace("batch = 8\n", ""))
+    bench.write("prompts.jsonl", PROMPTS)
+    return bench
+
+
+def test_a_profile_with_its_evidence(open_bench: Bench) -> None:
+    done = open_bench("tune", "manifest.toml", *FEW, "--format", "json")
+    assert done.code == 0, done.stderr
+    assert set(done.json["cost"]["rows"]) == {"1", "2", "3", "4"}
+    profile = load_profile(open_bench.folder / "tiny-tuned.toml").profile
+    (evidence,) = profile.evidence
+    report = (open_bench.folder / "tiny-tuned.tune.json").read_bytes()
+    assert (evidence.by, evidence.report) == ("measured", "tiny-tuned.tune.json")
+    assert evidence.report_sha256 == hashlib.sha256(report).hexdigest()
+    said = json.loads(report)
+    assert said["schema"] == "power.tune.v1"
+    assert {len(one["ns"]) for one in said["passes"]} == {9}
+    trace = read_trace(open_bench.folder / "tiny-tuned.trace.json")
+    assert [len(request.ids) for request in trace.requests] == [30, 20]
+    assert trace.costs is not None
+    assert trace.costs.rows == done.json["cost"]["rows"]
+    assert open_bench("fmt", "--check", "tiny-tuned.toml").code == 0
+    assert open_bench("compile", "manifest.toml", "--profile", "tiny-tuned.toml").code == 0
+    simulated = open_bench("simulate", "tiny-tuned.trace.json", "--format", "json").json
+    assert simulated["chosen"] == done.json["chosen"]
+
+
+def test_nothing_is_overwritten(open_bench: Bench, snapshot_of: Snapshot) -> None:
+    open_bench.write("tiny-tuned.tune.json", "mine")
+    snapshot_of(open_bench("tune", "manifest.toml", *FEW))
+
+
+def test_a_manifest_that_decides_by_itself(bench: Bench, snapshot_of: Snapshot) -> None:
+    bench.write("prompts.jsonl", PROMPTS)
+    snapshot_of(bench("tune", "manifest.toml", *FEW))
+
+
+def test_row_counts_that_may_be_used(open_bench: Bench) -> None:
+    done = open_bench("tune", "manifest.toml", *FEW, "--rows", "1,3", "--format", "json")
+    assert done.code == 0, done.stderr
+    assert set(done.json["cost"]["rows"]) == {"1", "3"}
+    assert open_bench("tune", "manifest.toml", "--rows", "x").code == 2
+
+
+def test_texts_too_short_to_time_behind(open_bench: Bench) -> None:
+    open_bench.write("prompts.jsonl", '{"prompt": "a", "max_tokens": 2}\n')
+    done = open_bench("tune", "manifest.toml", *FEW)
+    assert done.code == 2
+    assert "P809" in done.stderr

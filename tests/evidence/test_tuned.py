@@ -1,0 +1,138 @@
+"""From times to costs, and from a choice to a profile that can be loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from power.diagnostics import PowerError
+from power.evidence.curve import cost_of, medians
+from power.evidence.planner import choose, survey
+from power.evidence.tuned import check_open, chosen_settings, profile_text
+from power.manifest.load import parse_manifest, parse_profile
+from power.manifest.merge import Effective, merge
+from power.plan.model import Cost
+from power.runner.messages import Timed
+from tests.evidence.test_planner import STEEP, traced
+from tests.property.harness import Case
+
+HEAD = f'schema = 1\nname = "m"\n[target]\npath = "x"\nbytes = 1\nsha256 = "{"0" * 64}"\n'
+PROFILE = """\
+schema = 1
+name = "mine"
+summary = "s"
+[speculation]
+spec_draft_max = 3
+[graph]
+shape = "fixed"
+rows = 4
+flash_attention = "off"
+[sampling]
+max_tokens = 9
+"""
+EVIDENCE = {
+    "by": "measured",
+    "what": "w",
+    "where": "h",
+    "artifact": "a",
+    "artifact_sha256": "0" * 64,
+    "report": "r.json",
+    "report_sha256": "1" * 64,
+    "figures": {"gain_ratio": 1.5},
+}
+
+
+def timed(size: int, *ns: int, drafted: int = 0, cells: int = 8) -> Timed:
+    return Timed(cells, size, drafted, ns)
+
+
+def test_costs_are_medians_in_passes_of_one_row() -> None:
+    """One slow repeat does not count; two lengths of text count alike."""
+    passes = [
+        timed(1, 100, 102, 900),
+        timed(2, 190, 180, 185),
+        timed(1, 100, 98, 98, cells=99),
+        timed(2, 215, 215, 215, cells=99),
+    ]
+    assert medians(passes) == {1: 200, 2: 400}
+    assert cost_of(passes, ()) == Cost(draft_call="0", draft_step="0", rows={"1": "1", "2": "2"})
+
+
+def test_a_proposal_costs_a_call_and_its_tokens() -> None:
+    passes = [timed(1, 100)]
+    drafts = [timed(1, 30, drafted=1), timed(7, 90, drafted=7)]
+    assert cost_of(passes, drafts).model_dump() == {
+        "draft_call": "0.2",
+        "draft_step": "0.1",
+        "rows": {"1": "1"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("drafts", "call", "step"),
+    [
+        ([timed(1, 30, drafted=0), timed(7, 90, drafted=0)], "0", "0"),  # it said nothing
+        ([timed(7, 90, drafted=7), timed(1, 90, drafted=1)], "0.9", "0"),  # a block
+        ([timed(1, 90, drafted=1)], "0.9", "0"),
+    ],
+)
+def test_what_a_proposal_costs_where_it_is_no_line(
+    drafts: list[Timed], call: str, step: str
+) -> None:
+    found = cost_of([timed(1, 100)], drafts)
+    assert (found.draft_call, found.draft_step) == (call, step)
+
+
+def effective(manifest: str = "", profile: str | None = PROFILE) -> Effective:
+    below = None if profile is None else parse_profile(profile.encode(), "p.toml")
+    return merge(parse_manifest((HEAD + manifest).encode(), "m.toml"), below)
+
+
+def test_the_profile_keeps_what_is_not_tuned() -> None:
+    text = profile_text(
+        effective(),
+        name="m-tuned",
+        summary="s",
+        speculation={"spec_mode": "prompt-lookup", "spec_draft_max": 7},
+        rows=None,
+        evidence=EVIDENCE,
+    )
+    found = parse_profile(text.encode(), "t.toml").profile
+    assert text.startswith("# Made by `power tune`")
+    assert found.graph.model_dump(exclude_unset=True) == {
+        "shape": "natural",
+        "flash_attention": "off",
+    }
+    assert found.sampling.max_tokens == 9
+    assert found.speculation.spec_draft_max == 7
+    assert found.evidence[0].report_sha256 == "1" * 64
+
+
+def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
+    trace = traced(Case(max_tokens=30, left=90, seed=1))
+    cost = Cost(draft_call="0.1", draft_step="0.2", rows=STEEP)
+    weighed = [
+        one
+        for one in survey(trace)
+        if one.candidate.setting.controller == "cost" and one.candidate.setting.draft_max == 3
+    ]
+    by_strategy = {
+        one.candidate.setting.strategy: chosen_settings(one, cost)["cost"] for one in weighed
+    }
+    assert by_strategy["draft-model"] == {
+        "draft_call": "0.1",
+        "draft_step": "0.2",
+        "rows": {"1": "1", "2": "1.8", "3": "2.4", "4": "2.9"},
+    }
+    assert by_strategy["prompt-lookup"]["draft_step"] == "0"
+    assert chosen_settings(None, cost) == {"spec_mode": "off"}
+    best = choose(survey(trace))
+    assert best is not None
+    assert "cost" not in chosen_settings(best, cost)  # a fixed width
+
+
+def test_what_the_manifest_says_itself_cannot_be_tuned() -> None:
+    check_open(effective())
+    with pytest.raises(PowerError) as caught:
+        check_open(effective("[speculation]\nspec_draft_max = 4\n[graph]\nbatch = 9\n"))
+    assert [d.code for d in caught.value.diagnostics] == ["P808", "P808"]
+    assert caught.value.diagnostics[0].spans[0].line == 8

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from power.diagnostics import fail
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# Who reads a file says what is wrong with it: click's own checks would be usage errors.
 class _Decimal(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.3
     """A decimal of at least 0, kept as it is written: `1.05`."""
 
@@ -28,8 +28,30 @@ class _Decimal(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+class _File(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.3
+    """A path with a name at its end: `.`, `/` and nothing at all cannot be a file.
+
+    Whoever reads the file says what else is wrong with it: click's own checks would
+    make usage errors of that.
+    """
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(value)
+        if not path.name:
+            self.fail(f"`{value}` names no file", param, ctx)
+        return path
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
 DECIMAL = _Decimal()
-FILE = click.Path(path_type=Path, readable=False)
+FILE = _File()
+DIR = click.Path(path_type=Path, readable=False)
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
@@ -60,7 +82,7 @@ def artifacts_option(command: F) -> F:
     """`--artifacts DIR`, repeatable."""
     return click.option(
         "--artifacts",
-        type=FILE,
+        type=DIR,
         multiple=True,
         metavar="DIR",
         help="Where to look for artifacts after the file's own folder; may be given more "

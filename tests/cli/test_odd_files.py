@@ -54,6 +54,15 @@ def test_what_is_no_file_is_refused_at_once(odd: Bench, command: str, code: str,
     assert not odd.receipts
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+@pytest.mark.parametrize("command", [["compile"], ["certify"], ["run", "plan.lock", "--key"]])
+def test_what_has_no_name_is_no_file(bench: Bench, command: list[str], name: str) -> None:
+    done = bench(*command, name)
+    assert done.code == 2
+    assert done.stderr.startswith("error[P701]: invalid value for ")
+    assert f"`{name}` names no file" in done.stderr
+
+
 @pytest.mark.parametrize("file", ["pipe", "folder"])
 def test_a_prompt_that_never_comes_is_not_waited_for(odd: Bench, file: str) -> None:
     done = odd("run", "plan.lock", "--prompt-file", file)

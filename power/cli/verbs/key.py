@@ -9,7 +9,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, format_option, passphrase_option
-from power.diagnostics import escape, fail
+from power.diagnostics import escape
 
 if TYPE_CHECKING:
     from power.receipt.keys import Kind
@@ -40,8 +40,6 @@ def new(path: Path | None, kind: Kind, passphrase_file: Path | None, fmt: str) -
         from power.receipt.keys import create, default_key_path
         from power.receipt.passphrase import given
 
-        if path is not None and not path.name:
-            fail("P704", f"`{path}` names no file", hint="name the file that the key becomes")
         source = given(passphrase_file)
         made = create(
             path or default_key_path(), kind=kind, passphrase=None if source is None else source()

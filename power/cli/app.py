@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "compare": ("compare", "Compare two arms of benches, with gates."),
     "tune": ("tune", "Measure, simulate, and write the profile that pays."),
     "simulate": ("simulate", "Compute what every setting would do on a recorded trace."),
+    "report": ("report", "Show a bench as Markdown or as one HTML page."),
     "evidence": ("evidence", "Pack reports with all they rest on, and verify such packages."),
     "diff": ("diff", "Show what changed between two manifests, profiles or plans."),
     "review": ("review", "Review what a branch does to manifests, profiles and plans."),

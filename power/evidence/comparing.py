@@ -25,8 +25,8 @@ def compare_files(
     Unnamed arms: of one report its first and last, of two the last of each.
     Raises PowerError: P801 what is no report, P831 an arm that is not there.
     """
-    first = _report(base)
-    second = first if candidate is None else _report(candidate)
+    first = read_report(base)
+    second = first if candidate is None else read_report(candidate)
     return compare(
         _pick(first, base_arm, first=candidate is None),
         _pick(second, candidate_arm, first=False),
@@ -38,7 +38,8 @@ def _pick(read: tuple[Report, str], name: str | None, *, first: bool) -> Arm:
     return pick(*read, name, first=first)
 
 
-def _report(path: Path) -> tuple[Report, str]:
+def read_report(path: Path) -> tuple[Report, str]:
+    """The report at `path`, and the SHA-256 of its file; raises PowerError P801."""
     data = read_bytes(path)
     return parse(data, str(path), Report), sha256(data)
 

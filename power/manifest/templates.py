@@ -19,6 +19,16 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 
+def render_html(template: str, values: Mapping[str, Any]) -> str:
+    """The shipped HTML template of that file name, filled in; every value is escaped."""
+    return _html().get_template(template).render(values)
+
+
+@cache
+def _html() -> Environment:
+    return _environment().overlay(autoescape=True)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(  # noqa: S701 - TOML and Markdown: each value goes through a filter

@@ -63,7 +63,7 @@ def compile_effective(
     path: Path,
     *,
     roots: Sequence[Path],
-    engine: EngineFacts,
+    engine: InstalledEngine,
     progress: Progress | None = None,
 ) -> Compiled:
     """The plan for settings that were read, or put together, for the manifest at `path`.

@@ -19,7 +19,7 @@ from power.evidence.trace import Trace, Traced
 from power.evidence.tuned import Compared, traced_costs
 from power.manifest.merge import Effective
 from power.manifest.model import Exactness, Graph, Speculation
-from power.plan.capabilities import EngineFacts
+from power.plan.capabilities import InstalledEngine
 from power.plan.compile import compile_effective
 from power.plan.model import Cost, Plan
 from power.runner.batch import Chat, rendered_line
@@ -46,7 +46,7 @@ class Tuning:
     effective: Effective
     path: Path
     roots: Sequence[Path]
-    engine: EngineFacts
+    engine: InstalledEngine
     prompts: Sequence[Prompt]
     widest: int
     rows: frozenset[int] | None = None

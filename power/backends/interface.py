@@ -65,7 +65,7 @@ class EngineIdentity:
     system_info: str
     lacks: Mapping[str, str] = field(default_factory=dict)
     without_effect: Mapping[str, str] = field(default_factory=dict)
-    remarks: Sequence[str] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,8 @@ def _evidence(tuned: Tuned, report: str, digest: str) -> dict[str, Any]:
     engine, host = tuned.recorded.run.engine, tuned.recorded.run.host
     found: dict[str, Any] = {
         "by": "measured",
-        "what": f"Costs of passes and proposals, acceptance on {len(tuned.tuning.prompts)} "
-        "prompts, and the chosen setting against target-only",
+        "what": f"Costs of passes, acceptance on {len(tuned.tuning.prompts)} "
+        "prompts, and the choice against target-only",
         "where": f"{host.cpu}, {host.threads} threads, {engine.package} {engine.version}",
         "artifact": tuned.plan.target.path,
         "artifact_sha256": tuned.plan.target.sha256,

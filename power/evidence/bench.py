@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from power.diagnostics import Diagnostic, PowerError
 from power.evidence.derive import Basis, Locked, cell_of, derive, measure, reader
 from power.evidence.design import Cell, Design
 from power.evidence.executor import Executor, Finished
 from power.evidence.journal import ArmLine, DesignLine, OpenJournal, SampleLine, output_fields
 from power.evidence.layout import Layout
-from power.evidence.preflight import Preflight
+from power.evidence.preflight import Preflight, require_quiet
 from power.evidence.report import Report
 from power.evidence.samples import Watch
 from power.plan.files import check_new, write_atomic
@@ -172,22 +171,7 @@ def _keep(path: Path, data: bytes) -> None:
 
 def _check_quiet(journal: OpenJournal, found: Preflight) -> None:
     journal.add_preflight(found)
-    if found.passed or found.overridden:
-        return
-    raise PowerError(
-        tuple(
-            Diagnostic(
-                "P820",
-                f"the host is not fit to measure on: `{gate.name}`",
-                place=str(journal.path),
-                expected=gate.required,
-                found=gate.found,
-                hint="end other work and run it again, or set limits in the plan's [preflight]; "
-                "`--anyway` measures all the same and says so in the report",
-            )
-            for gate in found.missed
-        )
-    )
+    require_quiet(found, str(journal.path), ", or set limits in the plan's [preflight]")
 
 
 class _Recorder:

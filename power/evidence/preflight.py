@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from power.diagnostics import Diagnostic, PowerError
 from power.evidence.parts import Count, Part, Text, Time
 
 Percent = Annotated[int, Field(ge=0, le=100)]
@@ -95,6 +96,29 @@ def judge(reading: Reading, limits: Limits, *, overridden: bool = False) -> Pref
     passed = all(gate.met for gate in gates)
     return Preflight(
         reading=reading, gates=gates, passed=passed, overridden=overridden and not passed
+    )
+
+
+def require_quiet(found: Preflight, place: str, otherwise: str = "") -> None:
+    """Raise PowerError P820 for each limit of a quiet host that was not met.
+
+    otherwise: what else its hint advises, behind `run it again`.
+    """
+    if found.passed or found.overridden:
+        return
+    raise PowerError(
+        tuple(
+            Diagnostic(
+                "P820",
+                f"the host is not fit to measure on: `{gate.name}`",
+                place=place,
+                expected=gate.required,
+                found=gate.found,
+                hint=f"end other work and run it again{otherwise}; "
+                "`--anyway` measures all the same and says so in the report",
+            )
+            for gate in found.missed
+        )
     )
 
 

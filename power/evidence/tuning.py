@@ -9,10 +9,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import fail
 from power.evidence.curve import cost_of
 from power.evidence.planner import Judged, candidates, judge
-from power.evidence.preflight import Preflight
 from power.evidence.simulate import LOOKUPS
 from power.evidence.statistics import decimal, median
 from power.evidence.trace import Trace, Traced
@@ -99,26 +98,6 @@ def widest_plan(tuning: Tuning) -> Plan:
         k = min(k, narrow.draft.contract.max_width)
     return tuning.plan(
         {"spec_mode": strategy, "spec_draft_max": k, "spec_mtp_recurrent_snapshots": k}, natural
-    )
-
-
-def require_quiet(found: Preflight, place: str) -> None:
-    """Raise PowerError P820 for each limit of a quiet host that was not met."""
-    if found.passed or found.overridden:
-        return
-    raise PowerError(
-        tuple(
-            Diagnostic(
-                "P820",
-                f"the host is not fit to measure on: `{gate.name}`",
-                place=place,
-                expected=gate.required,
-                found=gate.found,
-                hint="end other work and run it again; `--anyway` measures all the same and "
-                "says so in the report",
-            )
-            for gate in found.missed
-        )
     )
 
 

@@ -52,7 +52,7 @@ def _edited(text: str, path: Path, compiled: Compiled) -> PowerError:
 def _stale(
     text: str, path: Path, old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> Iterator[Diagnostic]:
-    before, after = dict(_facts(old)), dict(_facts(new))
+    before, after = dict(facts(old)), dict(facts(new))
     changed = [key for key in before | after if before.get(key) != after.get(key)]
     for key in changed[:_MOST_KEYS]:
         spans = key_span(str(path), text, key) if key in before else ()
@@ -74,12 +74,13 @@ def _stale(
         )
 
 
-def _facts(
+def facts(
     table: Mapping[str, Any], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The values of a plan's `table`, each with the keys that lead to it, in their order."""
     for key, value in table.items():
         if isinstance(value, Mapping):
-            yield from _facts(value, (*path, key))
+            yield from facts(value, (*path, key))
         else:
             yield (*path, key), value
 

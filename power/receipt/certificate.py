@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from power.diagnostics import Diagnostic
-from power.receipt.consistency import parse_time
+from power.receipt.consistency import Finding, as_diagnostics, parse_time
 from power.receipt.predicate import (
     PLAN_SUBJECT,
     Artifact,
@@ -182,9 +182,6 @@ def shown_level(
     return "serial" if one_class and whole else "shape"
 
 
-Finding = tuple[str, str, object, object]  # where, what, expected, found
-
-
 def contradictions(certificate: Certificate) -> tuple[Diagnostic, ...]:
     """Every contradiction of a certificate with itself, one P626 each."""
     rules: tuple[Callable[[Certificate], Iterator[Finding]], ...] = (
@@ -195,18 +192,7 @@ def contradictions(certificate: Certificate) -> tuple[Diagnostic, ...]:
         _level,
         _times,
     )
-    return tuple(
-        Diagnostic(
-            code="P626",
-            message=what,
-            place=where,
-            expected=str(expected),
-            found=str(found),
-            hint="the certificate contradicts itself: do not rely on it",
-        )
-        for rule in rules
-        for where, what, expected, found in rule(certificate)
-    )
+    return as_diagnostics((found for rule in rules for found in rule(certificate)), "certificate")
 
 
 def _subject(certificate: Certificate) -> Iterator[Finding]:

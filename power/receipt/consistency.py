@@ -8,7 +8,7 @@ definitions of the digests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import pairwise
@@ -35,17 +35,21 @@ def contradictions(statement: Statement) -> tuple[Diagnostic, ...]:
         _timing,
         _claim,
     )
+    return as_diagnostics((found for rule in rules for found in rule(statement)), "statement")
+
+
+def as_diagnostics(findings: Iterable[Finding], what: str) -> tuple[Diagnostic, ...]:
+    """One P626 for each of `findings`; `what` names the signed thing that contradicts itself."""
     return tuple(
         Diagnostic(
             code="P626",
-            message=what,
+            message=message,
             place=where,
             expected=str(expected),
             found=str(found),
-            hint="the statement contradicts itself: do not rely on it",
+            hint=f"the {what} contradicts itself: do not rely on it",
         )
-        for rule in rules
-        for where, what, expected, found in rule(statement)
+        for where, message, expected, found in findings
     )
 
 

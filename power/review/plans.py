@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.load import LoadedProfile
 from power.manifest.meaning import meaning_sha256
 from power.manifest.merge import Effective, merge
 from power.plan import lock
+from power.plan.check import facts
 from power.plan.model import Plan
 from power.plan.places import first_line_difference, key_span
 from power.plan.restate import restate
@@ -187,7 +188,7 @@ def _forged(
             hint=hint,
         )
         return
-    stated, derived = dict(_facts(plan.body())), dict(_facts(again.body()))
+    stated, derived = dict(facts(plan.body())), dict(facts(again.body()))
     for key in [key for key in stated | derived if stated.get(key) != derived.get(key)][:_SHOWN]:
         yield Diagnostic(
             code="P465",
@@ -197,13 +198,3 @@ def _forged(
             found=str(stated.get(key, "absent")),
             hint=hint,
         )
-
-
-def _facts(
-    table: Mapping[str, Any], path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _facts(value, (*path, key))
-        else:
-            yield (*path, key), value

@@ -89,9 +89,10 @@ def command(
         from power.backends.registry import backend
         from power.cli.lanes import open_plan
         from power.evidence.limits import preflight
+        from power.evidence.preflight import require_quiet
         from power.evidence.session import Files, tune
         from power.evidence.tuned import check_open
-        from power.evidence.tuning import Tuning, require_quiet, widest_plan
+        from power.evidence.tuning import Tuning, widest_plan
         from power.manifest.effective import load_effective
         from power.manifest.shipped import shipped
         from power.plan.files import check_new, write_atomic

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from power.evidence import outputs
+from power.evidence.compare import Comparison
+from power.evidence.index import Contents
+from power.evidence.report import Report
+from power.evidence.trace import Trace
+from power.evidence.tuned import TuneReport
 from power.manifest.model import Manifest
 from power.manifest.profile import Profile
 from power.plan.model import Plan
@@ -62,6 +69,8 @@ def _of_model(model: type[BaseModel], root: str | None) -> dict[str, Any]:
     for path, section in reference_tables.sections(model):
         table = tables["" if section is model else section.__name__]
         table.pop("title", None)
+        if "const" in table["properties"].get("schema", {}):  # written always, whatever its default
+            table["required"] = ["schema", *table["required"]]
         for name, field in section.model_fields.items():
             key = field.alias or name
             found = table["properties"][key]
@@ -111,6 +120,17 @@ def _of_verb(name: str, model: type[BaseModel]) -> dict[str, Any]:
     return schema
 
 
+VERBS: dict[str, type[BaseModel]] = {
+    "bench": outputs.BenchOutput,
+    "compare": outputs.CompareOutput,
+    "diff": DiffOutput,
+    "evidence-pack": outputs.PackageOutput,
+    "evidence-verify": outputs.PackageOutput,
+    "report": outputs.ReportOutput,
+    "review": ReviewOutput,
+    "simulate": outputs.SimulateOutput,
+    "tune": outputs.TuneOutput,
+}
 SCHEMAS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "manifest": ("A manifest (manifests/NAME.toml)", lambda: _of_model(Manifest, "file")),
     "profile": ("A profile (profiles/NAME.toml)", lambda: _of_model(Profile, "file")),
@@ -121,9 +141,19 @@ SCHEMAS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
         "The predicate of a certificate",
         lambda: _of_model(CertificatePredicate, None),
     ),
-    "diff": ("power diff --format json", lambda: _of_verb("diff", DiffOutput)),
-    "review": ("power review --format json", lambda: _of_verb("review", ReviewOutput)),
+    "evidence-v1": (
+        "The predicate of a package's index",
+        lambda: _of_model(Contents, None),
+    ),
+    "bench-report": ("The report of `power bench`", lambda: _of_model(Report, None)),
+    "comparison": ("The file of `power compare -o`", lambda: _of_model(Comparison, None)),
+    "tune-report": ("The report of `power tune`", lambda: _of_model(TuneReport, None)),
+    "trace": ("The trace of `power tune`", lambda: _of_model(Trace, None)),
+} | {
+    name: (f"power {name.replace('-', ' ')} --format json", partial(_of_verb, name, model))
+    for name, model in VERBS.items()
 }
+"""Of each file under its name, and of each verb's answer under the verb's."""
 
 
 def schemas() -> Iterator[tuple[Path, str]]:

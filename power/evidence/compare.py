@@ -91,7 +91,7 @@ class PromptPair(Part):
 class Comparison(Part):
     """The whole comparison. decode: steady rates; request: tokens over the whole request."""
 
-    schema_: Literal["power.compare.v1"] = Field("power.compare.v1", alias="schema")
+    schema_: Literal["power.comparison.v1"] = Field("power.comparison.v1", alias="schema")
     base: Side
     candidate: Side
     asked: Asked

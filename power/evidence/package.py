@@ -62,8 +62,8 @@ def pack(folder: Path, key: PrivateKey) -> Package:
             hint="move the index away to pack the folder again",
         )
     data = _read_all(folder)
-    reports = _of_kind(data, Report, "power.bench.v1")
-    comparisons = _of_kind(data, Comparison, "power.compare.v1")
+    reports = _of_kind(data, Report)
+    comparisons = _of_kind(data, Comparison)
     if not reports:
         fail(
             "P855",
@@ -192,8 +192,9 @@ def _check_files(stated: Mapping[str, str], data: Mapping[str, bytes], folder: P
             )
 
 
-def _of_kind(data: Mapping[str, bytes], kind: type[Any], schema: str) -> dict[str, Any]:
-    """The documents of one schema at the top of the folder."""
+def _of_kind(data: Mapping[str, bytes], kind: type[Any]) -> dict[str, Any]:
+    """The documents of one kind at the top of the folder."""
+    schema = kind.model_fields["schema_"].default
     found = {}
     for name, content in data.items():
         # Power writes the schema first.

@@ -9,15 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from power.diagnostics import fail
+from power.evidence.parts import Count, Decimal, Part, Text
 from power.evidence.simulate import LOOKUPS, Setting, Simulated, simulate
 from power.evidence.statistics import decimal, geometric_mean
-from power.evidence.trace import Trace
+from power.evidence.trace import Trace, Width
 from power.plan.capabilities import TRAITS
 from power.plan.model import Cost
 from power.runner.settings import costs_of
-from power.speculation.outcome import NEVER
+from power.speculation.outcome import NEVER, ControllerKind
 
 WORST = Fraction(97, 100)
 """Least speed-up on any prompt of a setting that may be chosen."""
@@ -32,6 +36,29 @@ class Candidate:
 
     setting: Setting
     rows: int | None = None
+
+
+class Prediction(Part):
+    """What a setting would have come to. Speed-ups are over target-only, by modelled cost.
+
+    rows: of every pass; absent for the natural shape. worst: of any prompt.
+    """
+
+    strategy: Text
+    controller: ControllerKind
+    draft_max: Width
+    snapshots: Width
+    shape: Literal["natural", "fixed"]
+    rows: Annotated[int, Field(ge=1)] | None = None
+    speed_up: Decimal
+    worst: Decimal
+    tokens_per_round: Decimal
+    rounds: Count
+    tokens: Count
+    drafted: Count
+    accepted: Count
+    replays: Count
+    speed_up_by_prompt: list[Decimal]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,29 +88,26 @@ class Judged:
         """Whether it may be chosen."""
         return self.worst >= WORST and Fraction(self.mean) >= GAIN
 
-    def document(self) -> dict[str, object]:
-        """As JSON values."""
-        setting = self.candidate.setting
-        found: dict[str, object] = {
-            "strategy": setting.strategy,
-            "controller": setting.controller,
-            "draft_max": setting.draft_max,
-            "snapshots": setting.snapshots or setting.draft_max,
-            "shape": "natural" if self.candidate.rows is None else "fixed",
-        }
-        if self.candidate.rows is not None:
-            found["rows"] = self.candidate.rows
-        return found | {
-            "speed_up": self.mean,
-            "worst": decimal(self.worst, 4),
-            "tokens_per_round": decimal(Fraction(self.tokens, self.rounds)),
-            "rounds": self.rounds,
-            "tokens": self.tokens,
-            "drafted": self.drafted,
-            "accepted": self.accepted,
-            "replays": self.replays,
-            "speed_up_by_prompt": [decimal(ratio, 4) for ratio in self.speed_ups],
-        }
+    def prediction(self) -> Prediction:
+        """It for a report."""
+        setting, rows = self.candidate.setting, self.candidate.rows
+        return Prediction(
+            strategy=setting.strategy,
+            controller=setting.controller,
+            draft_max=setting.draft_max,
+            snapshots=setting.snapshots or setting.draft_max,
+            shape="natural" if rows is None else "fixed",
+            rows=rows,
+            speed_up=self.mean,
+            worst=decimal(self.worst, 4),
+            tokens_per_round=decimal(Fraction(self.tokens, self.rounds)),
+            rounds=self.rounds,
+            tokens=self.tokens,
+            drafted=self.drafted,
+            accepted=self.accepted,
+            replays=self.replays,
+            speed_up_by_prompt=[decimal(ratio, 4) for ratio in self.speed_ups],
+        )
 
 
 def candidates(trace: Trace, cost: Cost, *, fixed: bool = False) -> Iterator[Candidate]:

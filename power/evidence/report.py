@@ -1,4 +1,4 @@
-"""The report of a bench, `power.bench.v1`: a function of receipts, plans, prompts and journal.
+"""The report of a bench: a function of receipts, plans, prompts and journal.
 
 Every figure in it follows from these files, so that whoever has them derives
 the same report, and a verifier says which figure does not follow.
@@ -21,8 +21,6 @@ from power.evidence.samples import Measured, Sample
 from power.evidence.statistics import decimal, median
 from power.plan.model import Plan
 from power.receipt.predicate import EnginePart, HostPart
-
-SCHEMA = "power.bench.v1"
 
 
 class ArmPart(Part):
@@ -98,7 +96,7 @@ class PromptFigures(Part):
 class Report(Part):
     """The whole report. Samples are in the order in which they ran."""
 
-    schema_: Literal["power.bench.v1"] = Field("power.bench.v1", alias="schema")
+    schema_: Literal["power.bench-report.v1"] = Field("power.bench-report.v1", alias="schema")
     arms: Annotated[list[ArmPart], Field(min_length=1)]
     prompts: FileRef
     journal: FileRef

@@ -16,7 +16,12 @@ from power.evidence.statistics import geometric_mean
 from power.evidence.trace import trace_bytes
 from power.evidence.tuned import (
     Compared,
+    TimedPart,
+    TunedEngine,
+    TunedHost,
+    TuneReport,
     chosen_settings,
+    costs_part,
     profile_text,
     report_bytes,
 )
@@ -25,7 +30,6 @@ from power.plan.model import Plan
 from power.receipt.digests import sha256
 from power.runner.messages import Timed
 
-SCHEMA = "power.tune.v1"
 _REPORTED = 20  # settings, the best first; the trace has all
 
 Watched = Callable[[str], AbstractContextManager[Progress | None]]
@@ -161,33 +165,34 @@ def _evidence(tuned: Tuned, report: str, digest: str) -> dict[str, Any]:
     return found
 
 
-def _report(tuned: Tuned, trace_sha256: str) -> dict[str, Any]:
+def _report(tuned: Tuned, trace_sha256: str) -> TuneReport:
     recorded, times = tuned.recorded, tuned.recorded.times
-    return {
-        "schema": SCHEMA,
-        "recorded_plan_sha256": recorded.plan.lock.plan_sha256,
-        "tuned_plan_sha256": tuned.plan.lock.plan_sha256,
-        "prompts_sha256": tuned.prompts_sha256,
-        "trace_sha256": trace_sha256,
-        "engine": asdict(recorded.run.engine),
-        "host": asdict(recorded.run.host),
-        "quiet": tuned.quiet.document(),
-        "passes": [_timed(one) for one in times.passes],
-        "drafts": [_timed(one) for one in times.drafts],
-        "cost": recorded.cost.model_dump(mode="json"),
-        "lookups": sorted(LOOKUPS),
-        "settings": [one.document() for one in tuned.judged[:_REPORTED]],
-        "chosen": None if tuned.chosen is None else tuned.chosen.document(),
-        "predicted": tuned.predicted,
-        "measured": tuned.measured,
-        "by_prompt": [one.document() for one in tuned.compared],
-    }
+    engine = recorded.run.engine
+    return TuneReport(
+        recorded_plan_sha256=recorded.plan.lock.plan_sha256,
+        tuned_plan_sha256=tuned.plan.lock.plan_sha256,
+        prompts_sha256=tuned.prompts_sha256,
+        trace_sha256=trace_sha256,
+        engine=TunedEngine(
+            package=engine.package,
+            version=engine.version,
+            llama_cpp=engine.llama_cpp,
+            libraries=dict(engine.libraries),
+            devices=list(engine.devices),
+        ),
+        host=TunedHost(**asdict(recorded.run.host)),
+        quiet=tuned.quiet,
+        passes=[_timed(one) for one in times.passes],
+        drafts=[_timed(one) for one in times.drafts],
+        cost=costs_part(recorded.cost),
+        lookups=sorted(LOOKUPS),
+        settings=[one.prediction() for one in tuned.judged[:_REPORTED]],
+        chosen=None if tuned.chosen is None else tuned.chosen.prediction(),
+        predicted=tuned.predicted,
+        measured=tuned.measured,
+        by_prompt=list(tuned.compared),
+    )
 
 
-def _timed(timed: Timed) -> dict[str, Any]:
-    return {
-        "cells": timed.cells,
-        "size": timed.size,
-        "drafted": timed.drafted,
-        "ns": list(timed.ns),
-    }
+def _timed(timed: Timed) -> TimedPart:
+    return TimedPart(cells=timed.cells, size=timed.size, drafted=timed.drafted, ns=list(timed.ns))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
+from pydantic import Field
 
 from power.diagnostics import Diagnostic, PowerError
-from power.evidence.planner import Judged
+from power.evidence.parts import Count, Decimal, Hex, Part, Text
+from power.evidence.planner import Judged, Prediction
+from power.evidence.preflight import Preflight
 from power.evidence.simulate import LOOKUPS
 from power.evidence.trace import Trace, TracedCosts
 from power.manifest.formatted import formatted
@@ -33,18 +35,72 @@ _OURS = {
 """Settings that the tuned profile decides. What the manifest itself writes wins over a profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One prompt, predicted and measured: speed-ups over target-only, as decimals."""
+class Compared(Part):
+    """One prompt: speed-ups over target-only. equal: the ids of both arms."""
 
-    prompt: str
-    predicted: str
-    measured: str
-    equal: bool  # the ids of both arms
+    prompt: Text
+    predicted: Decimal
+    measured: Decimal
+    equal: bool
 
-    def document(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
+
+class TunedEngine(Part):
+    """The engine that was measured. libraries: SHA-256 by file name."""
+
+    package: Text
+    version: Text
+    llama_cpp: Text
+    libraries: dict[str, Hex]
+    devices: list[str]
+
+
+class TunedHost(Part):
+    """The host that was measured."""
+
+    os: Text
+    machine: Text
+    cpu: Text
+    physical_cores: Count
+    threads: Count
+    memory_bytes: Count
+
+
+class TimedPart(Part):
+    """How long one thing took behind `cells` tokens, in nanoseconds by repeat.
+
+    size: rows of a pass, or the longest length of a proposal. drafted: tokens that were
+    proposed; 0 for a pass.
+    """
+
+    cells: Count
+    size: Count
+    drafted: Count
+    ns: list[Count]
+
+
+class TuneReport(Part):
+    """What a tuning measured and chose. settings: the best predictions, the best first.
+
+    predicted, measured: geometric means over `by_prompt`; chosen is absent for `off`.
+    """
+
+    schema_: Literal["power.tune-report.v1"] = Field("power.tune-report.v1", alias="schema")
+    recorded_plan_sha256: Hex
+    tuned_plan_sha256: Hex
+    prompts_sha256: Hex
+    trace_sha256: Hex
+    engine: TunedEngine
+    host: TunedHost
+    quiet: Preflight
+    passes: list[TimedPart]
+    drafts: list[TimedPart]
+    cost: TracedCosts
+    lookups: list[Text]
+    settings: list[Prediction]
+    chosen: Prediction | None = None
+    predicted: Decimal
+    measured: Decimal
+    by_prompt: list[Compared]
 
 
 def check_open(effective: Effective) -> None:
@@ -118,12 +174,14 @@ def profile_text(  # noqa: PLR0913 - the parts of a profile
 
 def traced_costs(trace: Trace, cost: Cost) -> Trace:
     """`trace` with the costs that go with it."""
-    costs = TracedCosts(
-        draft_call=cost.draft_call, draft_step=cost.draft_step, rows=dict(cost.rows)
-    )
-    return trace.model_copy(update={"costs": costs})
+    return trace.model_copy(update={"costs": costs_part(cost)})
 
 
-def report_bytes(report: Mapping[str, Any]) -> bytes:
+def costs_part(cost: Cost) -> TracedCosts:
+    """Costs as a trace and a report hold them."""
+    return TracedCosts(draft_call=cost.draft_call, draft_step=cost.draft_step, rows=dict(cost.rows))
+
+
+def report_bytes(report: TuneReport) -> bytes:
     """A report as its file holds it."""
-    return (json.dumps(report, indent=1, sort_keys=False) + "\n").encode("ascii")
+    return (json.dumps(report.document(), indent=1) + "\n").encode("ascii")

@@ -220,7 +220,14 @@ def compare(  # noqa: PLR0913 - what is compared
             if measured is not None:
                 predicted = decimal(chosen.speed_ups[number], 4)
                 equal = len(set(ids)) == 1
-                found.append(Compared(prompt.id, predicted, decimal(measured, 4), equal))
+                found.append(
+                    Compared(
+                        prompt=prompt.id,
+                        predicted=predicted,
+                        measured=decimal(measured, 4),
+                        equal=equal,
+                    )
+                )
         progress(total, total)
     return found
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.published import own_problems
+
 CORPUS = Path(__file__).parents[1] / "vectors" / "corpus" / "gguf"
 
 MANIFEST = """\
@@ -93,7 +95,10 @@ class Bench:
             check=False,
         )
         assert b"Traceback" not in done.stderr, done.stderr.decode()
-        return Result(arguments, done.returncode, done.stdout, self._scrub(done.stderr.decode()))
+        result = Result(arguments, done.returncode, done.stdout, self._scrub(done.stderr.decode()))
+        if done.stdout.startswith(b'{\n  "schema"'):
+            assert own_problems(result.json) == []
+        return result
 
     def _scrub(self, text: str) -> str:
         text = text.replace(str(self.folder), "FOLDER")
@@ -104,6 +109,12 @@ class Bench:
         path = self.folder / name
         path.write_text(text, "utf-8")
         return path
+
+    def document(self, name: str) -> Any:
+        """A JSON file, which holds to its published schema."""
+        found = json.loads((self.folder / name).read_bytes())
+        assert own_problems(found) == []
+        return found
 
     def edit(self, name: str, old: str, new: str) -> None:
         """Replace `old`, which has to be there, in a file."""

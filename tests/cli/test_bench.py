@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def test_a_plan_and_its_control(prompted: Bench) -> None:
     assert (control["drafted"], control["tokens_per_pass"]) == (0, "1")
     assert plan["drafted"] > 0
     assert float(plan["tokens_per_pass"]) > 1
-    report = json.loads((prompted.folder / "tiny.bench.json").read_text())
+    report = prompted.document("tiny.bench.json")
     assert len(report["samples"]) == 8
     assert len(list((prompted.folder / "tiny.bench.receipts").iterdir())) == 8
 
@@ -51,10 +50,12 @@ def test_a_plan_compared_with_its_control(prompted: Bench) -> None:
     lenient = ("--min-speedup", "0.0001", "--allow-busy-host")
     done = prompted("compare", name, *lenient, "--format", "json", "-o", "c.json")
     assert done.code == 0, done.stdout.decode()
-    assert (done.json["same_outputs"], done.json["identity"]) == (2, [])
-    written = json.loads((prompted.folder / "c.json").read_text())
-    assert written["gates"] == done.json["gates"]
+    found = done.json["comparison"]
+    assert (found["same_outputs"], found["identity"]) == (2, [])
+    assert prompted.document("c.json") == found
     shown = prompted("compare", name, *lenient)
+    said = prompted("report", name, "--format", "json")
+    assert said.json["report"] == prompted.document(name)
     assert "tiny `prompt-lookup` (plan) against tiny `off` (control)" in shown.stdout.decode()
     strict = prompted("compare", name, "--min-speedup", "1000000", "--allow-busy-host")
     assert strict.code == 1
@@ -67,6 +68,8 @@ def test_a_package_of_it(prompted: Bench, snapshot_of: Snapshot) -> None:
     assert prompted("evidence", "verify", "e", "--key", "key.pem.pub").code == 2
     snapshot_of(prompted("evidence", "pack", "e"))
     snapshot_of(prompted("evidence", "verify", "e", "--key", "key.pem.pub"))
+    said = prompted("evidence", "verify", "e", "--key", "key.pem.pub", "--format", "json").json
+    assert (said["reports"], said["comparisons"], said["receipts"]) == (["b.json"], [], 8)
     snapshot_of(prompted("evidence", "verify", "e"))
     assert "replay of 4 runs" in (
         prompted("verify", "e", "--key", "key.pem.pub", "--artifacts", ".", "--replay").stderr
@@ -94,7 +97,7 @@ def test_two_plans(prompted: Bench) -> None:
     assert prompted("compile", "manifest.toml", "-o", "off.lock").code == 0
     done = prompted("bench", "off.lock", "plan.lock", "--prompts", "prompts.jsonl", *FEW)
     assert done.code == 0, done.stderr
-    report = json.loads((prompted.folder / "off.bench.json").read_text())
+    report = prompted.document("off.bench.json")
     assert [arm["name"] for arm in report["arms"]] == ["off", "tiny"]
     assert [arm["strategy"] for arm in report["arms"]] == ["off", "prompt-lookup"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable
 
 import pytest
@@ -41,9 +40,10 @@ def test_a_profile_with_its_evidence(open_bench: Bench) -> None:
     report = (open_bench.folder / "tiny-tuned.tune.json").read_bytes()
     assert (evidence.by, evidence.report) == ("measured", "tiny-tuned.tune.json")
     assert evidence.report_sha256 == hashlib.sha256(report).hexdigest()
-    said = json.loads(report)
-    assert said["schema"] == "power.tune.v1"
+    said = open_bench.document("tiny-tuned.tune.json")
+    assert said["schema"] == "power.tune-report.v1"
     assert {len(one["ns"]) for one in said["passes"]} == {9}
+    open_bench.document("tiny-tuned.trace.json")
     trace = read_trace(open_bench.folder / "tiny-tuned.trace.json")
     assert [len(request.ids) for request in trace.requests] == [30, 20]
     assert trace.costs is not None
@@ -51,7 +51,7 @@ def test_a_profile_with_its_evidence(open_bench: Bench) -> None:
     assert open_bench("fmt", "--check", "tiny-tuned.toml").code == 0
     assert open_bench("compile", "manifest.toml", "--profile", "tiny-tuned.toml").code == 0
     simulated = open_bench("simulate", "tiny-tuned.trace.json", "--format", "json").json
-    assert simulated["chosen"] == done.json["chosen"]
+    assert simulated.get("chosen") == done.json.get("chosen")
 
 
 def test_nothing_is_overwritten(open_bench: Bench, snapshot_of: Snapshot) -> None:

@@ -213,8 +213,11 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("old", "new"),
         [
-            ('"schema": "power.bench.v1"', '"schema": "power.bench.v2"'),
-            ('"schema": "power.bench.v1",', '"schema": "power.bench.v1", "extra": 1,'),
+            ('"schema": "power.bench-report.v1"', '"schema": "power.bench-report.v2"'),
+            (
+                '"schema": "power.bench-report.v1",',
+                '"schema": "power.bench-report.v1", "extra": 1,',
+            ),
             ('"replays": 0', '"replays": 0.5'),
             ('"replays": 0', '"replays": "0"'),
             ('"replays": 0', '"replays": -1'),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from power.evidence.index import INDEX, sign_index
 from power.receipt.digests import sha256
 from power.receipt.trust import trust_in
 from tests.evidence.conftest import KEY, Scripted
+from tests.published import own_problems, problems
 from tests.receipt import samples
 from tests.receipt.scripted import scripted_plan
 
@@ -84,6 +86,14 @@ def test_what_was_packed_verifies(packed: Path) -> None:
     assert {"README.md", "x.json", "x.plan.lock", "x.context.lock"} <= held.files.keys()
     assert INDEX not in held.files
     assert held.key == "mine"
+
+
+def test_it_is_as_its_schemas_say(packed: Path) -> None:
+    payload = json.loads((packed / INDEX).read_bytes())["dsseEnvelope"]["payload"]
+    statement = json.loads(base64.b64decode(payload))
+    assert problems("evidence-v1", statement["predicate"]) == []
+    for name in ("x.json", "c.json"):
+        assert own_problems(json.loads((packed / name).read_bytes())) == []
 
 
 def test_the_same_files_give_the_same_index(folder: Path) -> None:

@@ -65,7 +65,7 @@ def test_what_is_accepted_whole_is_as_fast_as_its_pass_allows() -> None:
     found = judge(trace, cost(STEEP), Candidate(Setting("draft-model", 3)))
     assert found is not None
     assert found.speed_ups == (Fraction(100, 76),)
-    assert found.document()["speed_up"] == "1.3158"
+    assert found.prediction().speed_up == "1.3158"
     drafted = judge(
         trace,
         Cost(draft_call="0.1", draft_step="0.1", rows=STEEP),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import datetime as dt
 import json
 import tomllib
 from pathlib import Path
@@ -16,28 +15,13 @@ from power.review.diff import diff
 from power.review.diff_output import render_json
 from power.review.documents import load_document
 from tests.house.sources import ROOT, texts
+from tests.published import FOLDER, own_problems, problems
 from tools.schemas import SCHEMAS
 
-FOLDER = ROOT / "docs/schemas"
 VECTORS = ROOT / "tests/vectors"
 MANIFESTS = sorted((ROOT / "manifests").glob("*.toml"))
 PROFILES = sorted((ROOT / "profiles").glob("*.toml"))
 PLANS = [VECTORS / "plans/good.lock", *sorted((ROOT / "manifests").glob("*.lock"))]
-
-
-def problems(name: str, value: Any) -> list[str]:
-    schema = json.loads((FOLDER / f"{name}.schema.json").read_text("utf-8"))
-    found = Draft202012Validator(schema).iter_errors(_plain(value))
-    return [f"{'/'.join(map(str, p.absolute_path))}: {p.message}" for p in found]
-
-
-def _plain(value: Any) -> Any:
-    """TOML values as JSON has them."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.isoformat() if isinstance(value, dt.datetime) else value
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -71,6 +55,22 @@ def test_a_receipts_predicate_holds(receipt: str) -> None:
     payload = json.loads(path.read_text("utf-8"))["dsseEnvelope"]["payload"]
     statement = json.loads(base64.b64decode(payload))
     assert problems("speculative-run-v1", statement["predicate"]) == []
+
+
+@pytest.mark.parametrize("name", ["tuned-smollm2.tune.json", "tuned-smollm2.trace.json"])
+def test_the_evidence_of_a_shipped_profile_holds(name: str) -> None:
+    assert own_problems(json.loads((ROOT / "profiles/evidence" / name).read_text("utf-8"))) == []
+
+
+def test_a_document_names_the_schema_that_is_published_for_it() -> None:
+    named = {
+        name: schema["properties"]["schema"].get("const")
+        for name in SCHEMAS
+        for schema in [json.loads((FOLDER / f"{name}.schema.json").read_text("utf-8"))]
+        if schema["properties"].get("schema", {}).get("type") != "integer"
+        and "schema" in schema["properties"]
+    }
+    assert named == {name: f"power.{name}.v1" for name in named}
 
 
 def test_the_example_of_the_docs_holds() -> None:

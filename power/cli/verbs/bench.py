@@ -128,10 +128,9 @@ def command(
 
 
 def _show(verb: Verb, report: Report, path: Path) -> None:
-    verb.data |= {
-        "report": str(path),
-        "arms": [figures.document() for figures in report.figures],
-    }
+    from power.evidence.outputs import BenchOutput
+
+    verb.data |= BenchOutput(report=str(path), arms=report.figures).document()
     for figures in report.figures:
         rates = figures.decode_tok_s
         steady = (

@@ -69,6 +69,7 @@ def command(
     with Verb("compare", fmt) as verb:
         from power.evidence.compare import Asked
         from power.evidence.comparing import compare_files, write_comparison
+        from power.evidence.outputs import CompareOutput
         from power.evidence.render import comparison_markdown, comparison_text
 
         found = compare_files(
@@ -89,7 +90,7 @@ def command(
         if output is not None:
             write_comparison(found, output)
             verb.say(f"wrote {escape(str(output))}")
-        verb.data |= found.document() | {"comparison": found.schema_}
+        verb.data |= CompareOutput(comparison=found).document()
         verb.out(comparison_markdown(found) if fmt == "markdown" else comparison_text(found))
         if not found.passed:
             verb.note(found.findings())

@@ -36,9 +36,11 @@ def pack(folder: Path, key: Path | None, passphrase_file: Path | None, fmt: str)
     with Verb("evidence-pack", fmt) as verb:
         from power.cli.signing import open_key
         from power.evidence import package
+        from power.evidence.outputs import PackageOutput
 
         packed = package.pack(folder, open_key(key, passphrase_file))
-        verb.say(f"packed {escape(str(folder))}: {_show(verb, packed)}")
+        verb.data |= PackageOutput.of(packed).document()
+        verb.say(f"packed {escape(str(folder))}: {_counts(packed)}")
 
 
 @command.command("verify")
@@ -53,20 +55,15 @@ def verify(folder: Path, key: Path | None, trust: Path | None, fmt: str) -> None
     with Verb("evidence-verify", fmt) as verb:
         from power.cli.trusting import given_trust
         from power.evidence import package
+        from power.evidence.outputs import PackageOutput
 
         held = package.verify(folder, given_trust(key, trust, str(folder)))
-        verb.data["key"] = held.key
-        verb.say(f"verified {escape(str(folder))}: {_show(verb, held)}")
+        verb.data |= PackageOutput.of(held).document()
+        verb.say(f"verified {escape(str(folder))}: {_counts(held)}")
         verb.say(f"signed by {escape(held.key)}")
 
 
-def _show(verb: Verb, package: Package) -> str:
-    verb.data |= {
-        "files": dict(package.files),
-        "reports": sorted(package.reports),
-        "comparisons": sorted(package.comparisons),
-        "receipts": package.receipts,
-    }
+def _counts(package: Package) -> str:
     return (
         f"{len(package.files)} files, {len(package.reports)} reports, "
         f"{len(package.comparisons)} comparisons, {package.receipts} receipts"

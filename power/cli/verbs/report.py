@@ -23,11 +23,12 @@ def command(report: Path, output: Path | None, fmt: str) -> None:
     """
     with Verb("report", fmt) as verb:
         from power.evidence.comparing import read_report
+        from power.evidence.outputs import ReportOutput
         from power.evidence.view import report_html, report_markdown
         from power.plan.files import write_atomic
 
         found, digest = read_report(report)
-        verb.data["report"] = found.document()
+        verb.data |= ReportOutput(report=found).document()
         text = report_html(found, digest) if fmt == "html" else report_markdown(found, digest)
         if output is None:
             verb.out(text)

@@ -29,15 +29,17 @@ def command(trace: Path, fixed: bool, fmt: str) -> None:
     strategy, K, S and controller; speed is by the costs that were measured.
     """
     with Verb("simulate", fmt) as verb:
+        from power.evidence.outputs import SimulateOutput
         from power.evidence.planner import choose, ranked, survey
         from power.evidence.trace import read_trace
 
         found = ranked(survey(read_trace(trace), fixed=fixed))
         chosen = choose(found)
-        verb.data |= {
-            "settings": [one.document() for one in found],
-            "chosen": None if chosen is None else chosen.document(),
-        }
+        answer = SimulateOutput(
+            settings=[one.prediction() for one in found],
+            chosen=None if chosen is None else chosen.prediction(),
+        )
+        verb.data |= answer.document()
         verb.out("  speed  worst  tok/round  strategy        controller   K   S  shape")
         for one in found[:_SHOWN]:
             verb.out(_line(one))
@@ -47,10 +49,9 @@ def command(trace: Path, fixed: bool, fmt: str) -> None:
 
 
 def _line(one: Judged) -> str:
-    said, setting = one.document(), one.candidate.setting
-    shape = said["shape"] if one.candidate.rows is None else f"fixed {one.candidate.rows}"
+    said = one.prediction()
+    shape = said.shape if said.rows is None else f"fixed {said.rows}"
     return (
-        f"{said['speed_up']!s:>7}{said['worst']!s:>7}{said['tokens_per_round']!s:>11}  "
-        f"{setting.strategy:<15} {setting.controller:<10}{setting.draft_max:>4}"
-        f"{said['snapshots']!s:>4}  {shape}"
+        f"{said.speed_up:>7}{said.worst:>7}{said.tokens_per_round:>11}  "
+        f"{said.strategy:<15} {said.controller:<10}{said.draft_max:>4}{said.snapshots:>4}  {shape}"
     )

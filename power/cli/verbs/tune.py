@@ -89,9 +89,10 @@ def command(
         from power.backends.registry import backend
         from power.cli.lanes import open_plan
         from power.evidence.limits import preflight
+        from power.evidence.outputs import TuneOutput
         from power.evidence.preflight import require_quiet
         from power.evidence.session import Files, tune
-        from power.evidence.tuned import check_open
+        from power.evidence.tuned import check_open, costs_part
         from power.evidence.tuning import Tuning, widest_plan
         from power.manifest.effective import load_effective
         from power.manifest.shipped import shipped
@@ -123,24 +124,23 @@ def command(
         )
         for path, content in files.contents(found).items():
             write_atomic(path, content, overwrite=False)
+        answer = TuneOutput(
+            profile=str(files.profile),
+            report=str(files.report),
+            trace=str(files.trace),
+            cost=costs_part(found.recorded.cost),
+            chosen=None if found.chosen is None else found.chosen.prediction(),
+            predicted=found.predicted,
+            measured=found.measured,
+            by_prompt=list(found.compared),
+        )
+        verb.data |= answer.document()
         _show(verb, found)
-        verb.data |= {
-            "profile": str(files.profile),
-            "report": str(files.report),
-            "trace": str(files.trace),
-        }
         verb.say(f"wrote {escape(str(files.profile))}")
 
 
 def _show(verb: Verb, tuned: Tuned) -> None:
     cost, chosen = tuned.recorded.cost, tuned.chosen
-    verb.data |= {
-        "cost": cost.model_dump(mode="json"),
-        "chosen": None if chosen is None else chosen.document(),
-        "predicted": tuned.predicted,
-        "measured": tuned.measured,
-        "by_prompt": [one.document() for one in tuned.compared],
-    }
     passes = "  ".join(f"{rows}:{spent}" for rows, spent in cost.rows.items())
     verb.out(f"passes by rows  {passes}")
     if tuned.recorded.times.drafts:

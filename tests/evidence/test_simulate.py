@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.backends.lookup import NgramContext, PromptLookup
@@ -125,7 +125,7 @@ def same(simulated: Simulated, outcome: Outcome, target: WatchedTarget) -> None:
     assert list(simulated.passes) == passes
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500)
 @given(cases(), st.sampled_from([*KINDS, "prompt-lookup", "ngram-context"]))
 def test_a_simulated_run_is_the_real_one(case: Case, kind: str) -> None:
     """All counters, the passes with their rows, and the replays."""

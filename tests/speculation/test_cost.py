@@ -156,7 +156,7 @@ def worlds(draw: st.DrawFn) -> World:
     return found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(worlds())
 def test_it_never_loses_more_than_its_bound(found: World) -> None:
     """After every round, on the modelled cost, whatever is accepted."""

@@ -7,11 +7,12 @@
     python -m tools.bench_speed DIR/speed.bench.json [--tuned DIR/tuned.tune.json] [--mean 1.10]
 
 The bench alternates arms and signs every sample; its control arm is `off` where the
-shape is natural. Here each prompt's median rate is held against the control's: the
-geometric mean over prompts with its bootstrap interval, the worst prompt, equal outputs,
-phases that add up to the wall. With `--tuned`, rates are also held against the ideal: the
-tokens of the rounds over what their passes cost on the measured curve. Plots go beside
-the report. Exit 1 where a goal is missed.
+shape is natural. Here each sample is held against the control's of the same round, so a
+host that grows slower under way slows both: a prompt's speed-up is the median over rounds.
+Shown are the geometric mean over prompts with its bootstrap interval, the worst prompt,
+equal outputs, phases that add up to the wall. With `--tuned`, rates are also held against
+the ideal: the tokens of the rounds over what their passes cost on the measured curve. Plots
+go beside the report. Exit 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -25,20 +26,31 @@ from pathlib import Path
 from typing import Any
 
 from power.evidence.plot import bars, curve
-from power.evidence.statistics import bootstrap
+from power.evidence.statistics import bootstrap, median
 
 WORST = Fraction(97, 100)
 IDEAL = Fraction(95, 100)
 COPYING = ("copy", "edit", "log")
 
 
-def rates(report: dict[str, Any], arm: str) -> dict[str, Fraction]:
-    """Median steady rates of an arm by prompt, where there is one."""
+def rates(report: dict[str, Any], arm: str) -> dict[tuple[str, int], Fraction]:
+    """Steady rates of an arm by prompt and round, where there is one."""
     return {
-        one["prompt"]: Fraction(one["decode_tok_s"])
-        for one in report["by_prompt"]
+        (one["prompt"], one["round"]): Fraction(one["decode_tok_s"])
+        for one in report["samples"]
         if one["arm"] == arm and "decode_tok_s" in one
     }
+
+
+def paired(
+    control: dict[tuple[str, int], Fraction], mine: dict[tuple[str, int], Fraction]
+) -> dict[str, Fraction]:
+    """By prompt, the median over rounds of one rate over the other."""
+    ratios: dict[str, list[Fraction]] = {}
+    for (prompt, number), rate in mine.items():
+        if (prompt, number) in control:
+            ratios.setdefault(prompt, []).append(rate / control[prompt, number])
+    return {prompt: median(found) for prompt, found in ratios.items()}
 
 
 def unequal(report: dict[str, Any]) -> list[str]:
@@ -69,9 +81,7 @@ def ideals(report: dict[str, Any], arm: str, cost: dict[str, str]) -> dict[str, 
 
 def judge(report: dict[str, Any], arm: str, mean: Fraction) -> tuple[bool, dict[str, Fraction]]:
     """Print one arm against the control; whether it meets its goals, and its speed-ups."""
-    control = rates(report, report["arms"][0]["name"])
-    mine = rates(report, arm)
-    speed_ups = {p: mine[p] / control[p] for p in mine if p in control}
+    speed_ups = paired(rates(report, report["arms"][0]["name"]), rates(report, arm))
     interval = bootstrap(list(speed_ups.values()))
     worst = min(speed_ups, key=lambda p: speed_ups[p])
     print(

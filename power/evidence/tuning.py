@@ -200,8 +200,9 @@ def compare(  # noqa: PLR0913 - what is compared
 ) -> list[Compared]:
     """The chosen plan against target-only at the natural shape, arms alternated, by prompt.
 
-    Rates count the tokens behind the first commit, in the time after it; medians of
-    `samples`. A prompt without such tokens is left out.
+    Rates count the tokens behind the first commit, in the time after it. The two runs of a
+    sample follow each other, so its ratio does not know of a host that slows down; of a
+    prompt it is the median over `samples`. A prompt without such tokens is left out.
     """
     found: list[Compared] = []
     total = len(tuning.prompts)
@@ -209,44 +210,37 @@ def compare(  # noqa: PLR0913 - what is compared
         runner.trial(_request(tuning.prompts[0], chat), _OFF, rows=0)  # to warm up
         for number, prompt in enumerate(tuning.prompts):
             progress(number, total)
-            request, rates, ids = _request(prompt, chat), _Rates(), []
-            for sample in range(samples):
-                for arm in (_OFF, _OWN) if sample % 2 == 0 else (_OWN, _OFF):
-                    rows = 0 if arm is _OFF else None
-                    done = _finished(runner.trial(request, arm, rows=rows).done)
-                    rates.add(arm, done)
-                    ids.append(done.ids)
-            measured = rates.speed_up()
-            if measured is not None:
-                predicted = decimal(chosen.speed_ups[number], 4)
-                equal = len(set(ids)) == 1
+            request = _request(prompt, chat)
+            pairs = [_pair(runner, request, own_first=n % 2 == 1) for n in range(samples)]
+            ratios = [ratio for ratio, _ in pairs if ratio is not None]
+            if ratios:
                 found.append(
                     Compared(
                         prompt=prompt.id,
-                        predicted=predicted,
-                        measured=decimal(measured, 4),
-                        equal=equal,
+                        predicted=decimal(chosen.speed_ups[number], 4),
+                        measured=decimal(median(ratios), 4),
+                        equal=len({ids for _, both in pairs for ids in both}) == 1,
                     )
                 )
         progress(total, total)
     return found
 
 
-class _Rates:
-    """Steady rates of one prompt by arm."""
+def _pair(
+    runner: Runner, request: Request, *, own_first: bool
+) -> tuple[Fraction | None, tuple[tuple[int, ...], ...]]:
+    """The plan's rate over that of target-only, None where one has none; the ids of both."""
+    done: dict[str, Done] = {}
+    for arm in (_OWN, _OFF) if own_first else (_OFF, _OWN):
+        rows = 0 if arm is _OFF else None
+        done[arm.kind] = _finished(runner.trial(request, arm, rows=rows).done)
+    own, off = (_rate(done[arm.kind]) for arm in (_OWN, _OFF))
+    ratio = None if own is None or off is None else own / off
+    return ratio, tuple(one.ids for one in done.values())
 
-    def __init__(self) -> None:
-        self._rates: dict[str, list[Fraction]] = {_OFF.kind: [], _OWN.kind: []}
 
-    def add(self, arm: Advice, done: Done) -> None:
-        """Take a run's rate in, where it has one."""
-        time = done.wall_ns - (done.first_token_ns or done.wall_ns)
-        tokens = len(done.ids) - done.first_tokens
-        if time > 0 and tokens > 0:
-            self._rates[arm.kind].append(Fraction(tokens, time))
-
-    def speed_up(self) -> Fraction | None:
-        """Median over median; None where an arm has no rate."""
-        if not all(self._rates.values()):
-            return None
-        return median(self._rates[_OWN.kind]) / median(self._rates[_OFF.kind])
+def _rate(done: Done) -> Fraction | None:
+    """Tokens a ns behind the first commit; None where there are none."""
+    time = done.wall_ns - (done.first_token_ns or done.wall_ns)
+    tokens = len(done.ids) - done.first_tokens
+    return Fraction(tokens, time) if time > 0 and tokens > 0 else None

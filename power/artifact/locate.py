@@ -54,6 +54,12 @@ def _objection(path: str) -> str | None:
     return next((reason for broken, reason in rules if broken), None)
 
 
+def environment_roots() -> tuple[Path, ...]:
+    """The artifact roots of this machine: those of POWER_ARTIFACTS, `:` between them."""
+    listed = os.environ.get("POWER_ARTIFACTS", "").split(os.pathsep)
+    return tuple(Path(path) for path in listed if path)
+
+
 def locate(path: str, roots: Sequence[Path]) -> Path:
     """The regular file that `path` names below the first of `roots` that has it, resolved.
 

@@ -13,13 +13,12 @@ from power.backends.registry import backend
 from power.cli.certificates import Backing
 from power.cli.console import Report, Verb, write_stdout
 from power.cli.signals import on_interrupt
-from power.diagnostics import PowerError, escape, fail
+from power.diagnostics import escape, fail
 from power.manifest.files import UnreadableError, read_regular
 from power.plan.host import check_engine, check_host, read_host
 from power.plan.lock import dumps, load
 from power.plan.verified import VerifiedArtifacts, open_verified
-from power.receipt.certified import Certified, other_place
-from power.receipt.statement import engine_part, host_part
+from power.receipt.certified import Certified, check_place
 from power.runner.runner import Runner
 
 T = TypeVar("T")
@@ -86,16 +85,9 @@ class Execution:
         """
         runner = Runner(self.plan, artifacts, progress=progress)
         with on_interrupt(runner.cancel), runner:
-            self._check_place(runner)
+            if self.certified is not None:
+                check_place(self.certified, runner.engine, runner.host)
             yield runner
-
-    def _check_place(self, runner: Runner) -> None:
-        if self.certified is None:
-            return
-        engine = runner.engine
-        found = other_place(self.certified, engine_part(engine), host_part(runner.host, engine))
-        if found:
-            raise PowerError(found)
 
 
 def _fraction(report: Report | None) -> Callable[[float], None] | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from power.artifact.header import Header
 from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
@@ -16,20 +16,19 @@ from power.cli.signals import on_interrupt
 from power.evidence.bench import Arm
 from power.evidence.derive import Locked
 from power.evidence.executor import Lane
+from power.evidence.workplace import LaneSpec, Workplace, chat_of
 from power.plan.host import check_host, read_host
 from power.plan.model import Plan
-from power.plan.verified import VerifiedArtifacts, open_verified
-from power.runner.batch import Chat, Generator
-from power.runner.chat import render_for_header
+from power.plan.verified import open_verified
+from power.runner.batch import Chat
 from power.runner.runner import Runner
 
 
 class Lanes:
     """One arm for each plan, and one without a proposer where it is asked for, which comes first.
 
-    A context manager, since artifacts stay open from one session to the next of
-    the same plan: their sealed copies are what every worker is given.
-    Raises PowerError as `Execution`.
+    `lanes` run here, one session at a time; `specs` open the same ones anywhere.
+    A context manager (`Workplace`). Raises PowerError as `Execution`.
     """
 
     def __init__(
@@ -41,50 +40,38 @@ class Lanes:
         *,
         control: bool,
     ) -> None:
-        self._open: tuple[Execution, VerifiedArtifacts] | None = None
+        self._place = Workplace(on_interrupt)
         self.arms: list[Arm] = []
         self.lanes: list[Lane] = []
-        executions = [Execution(verb, lock, roots, backing) for lock in locks]
+        self.specs: list[LaneSpec] = []
+        executions = [(Execution(verb, lock, roots, backing), lock) for lock in locks]
         if control:
             alone = Execution(verb, locks[0], roots, backing, control=True)
-            self._add("control", alone, control=True)
-        for execution in executions:
+            self._add("control", alone, locks[0], roots, control=True)
+        for execution, lock in executions:
             name = "plan" if len(locks) == 1 else execution.plan.name
-            self._add(name, execution, control=False)
+            self._add(name, execution, lock, roots, control=False)
 
-    def _add(self, name: str, execution: Execution, *, control: bool) -> None:
+    def _add(
+        self, name: str, execution: Execution, lock: Path, roots: Sequence[Path], *, control: bool
+    ) -> None:
         taken = {arm.name for arm in self.arms}
         unique, number = name, 2
         while unique in taken:
             unique, number = f"{name}-{number}", number + 1
-        locked = Locked(execution.plan, execution.plan_bytes)
-        certified = execution.certified
-        certificate = None if certified is None else certified.data
-        self.arms.append(Arm(unique, control, locked, certificate))
-        self.lanes.append(Lane(lambda: self._start(execution), control))
-
-    @contextmanager
-    def _start(self, execution: Execution) -> Iterator[tuple[Generator, Chat]]:
-        artifacts = self._artifacts(execution)
-        with execution.loaded(artifacts) as runner:
-            yield runner, chat_of(artifacts.target_header)
-
-    def _artifacts(self, execution: Execution) -> VerifiedArtifacts:
-        """Those that are open, when they are this plan's; else this plan's in their place."""
-        if self._open is not None:
-            before, artifacts = self._open
-            if before.plan.lock == execution.plan.lock:
-                return artifacts
-            self.close()
-        artifacts = execution.verified()
-        self._open = (execution, artifacts)
-        return artifacts
-
-    def close(self) -> None:
-        """Give the memory of open artifacts back."""
-        if self._open is not None:
-            self._open[1].close()
-        self._open = None
+        locked, certified = Locked(execution.plan, execution.plan_bytes), execution.certified
+        spec = LaneSpec(
+            plan=locked.data,
+            lock=lock.absolute(),
+            roots=tuple(root.absolute() for root in roots),
+            control=control,
+            certified=certified,
+        )
+        self.arms.append(
+            Arm(unique, control, locked, None if certified is None else certified.data)
+        )
+        self.lanes.append(Lane(partial(self._place.open, spec), control))
+        self.specs.append(spec)
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +82,7 @@ class Lanes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        self._place.close()
 
 
 @contextmanager
@@ -109,8 +96,3 @@ def open_plan(plan: Plan, place: Path, roots: Sequence[Path]) -> Iterator[tuple[
         runner = Runner(plan, artifacts)
         with on_interrupt(runner.cancel), runner:
             yield runner, chat_of(artifacts.target_header)
-
-
-def chat_of(header: Header) -> Chat:
-    """Renders messages with the template of a target."""
-    return lambda messages: render_for_header(header, messages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -92,8 +91,9 @@ def artifacts_option(command: F) -> F:
 
 def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
     """The artifact roots: those given, then those of POWER_ARTIFACTS (`:`-separated)."""
-    listed = os.environ.get("POWER_ARTIFACTS", "").split(os.pathsep)
-    return (*given, *(Path(p) for p in listed if p))
+    from power.artifact.locate import environment_roots
+
+    return (*given, *environment_roots())
 
 
 def key_option(command: F) -> F:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from power.cli.console import Verb
 from power.cli.execution import Execution
-from power.cli.lanes import chat_of
 from power.cli.trusting import given_trust
 from power.diagnostics import escape
 from power.evidence import package
 from power.evidence.replaying import replay_package
+from power.evidence.workplace import chat_of
 from power.runner.batch import Chat
 from power.runner.runner import Runner
 

@@ -62,6 +62,10 @@ class PowerError(Exception):
         """Every message, one a line, for logs and chained tracebacks."""
         return "\n".join(f"[{d.code}] {d.message}" for d in self.diagnostics)
 
+    def __reduce__(self) -> tuple[type[PowerError], tuple[tuple[Diagnostic, ...]]]:
+        """Travel whole to another process; an exception would travel as its message."""
+        return PowerError, (self.diagnostics,)
+
     @property
     def exit_code(self) -> ExitCode:
         """The gravest exit code among the diagnostics (`codes.toml`)."""

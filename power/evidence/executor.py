@@ -1,4 +1,4 @@
-"""Who runs the sessions of a bench: here and now, one after another.
+"""Who runs the sessions of a bench: here and now, one after another; others fan out.
 
 An executor is given sessions and hands back finished runs, each once, as they
 come. It measures nothing and signs nothing: records travel to the one process
@@ -7,7 +7,7 @@ that holds the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -66,8 +66,16 @@ class InOrder:
             yield from perform(session, self.lanes[session.arm], self.prompts, self.warmup)
 
 
-def perform(session: Session, lane: Lane, prompts: Sequence[Prompt], warmup: int) -> Runs:
-    """Run one session on a fresh worker, after `warmup` runs of its first prompt."""
+def perform(
+    session: Session,
+    lane: Lane,
+    prompts: Sequence[Prompt] | Mapping[int, Prompt],
+    warmup: int,
+) -> Runs:
+    """Run one session on a fresh worker, after `warmup` runs of its first prompt.
+
+    prompts: by the numbers of the session.
+    """
     with lane.open() as (runner, chat):
         asked = {p: _request(prompts[p], chat, control=lane.control) for p in session.prompts}
         for _ in range(warmup):

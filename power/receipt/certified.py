@@ -13,7 +13,9 @@ from power.receipt.bundle import CERTIFICATE
 from power.receipt.certificate import CERTIFICATE_TYPE, Certificate, contradictions
 from power.receipt.digests import sha256
 from power.receipt.predicate import EnginePart, HostPart, Statement
+from power.receipt.statement import engine_part, host_part
 from power.receipt.trust import Trust
+from power.runner.types import EngineRecord, HostRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,13 @@ def against_certificate(statement: Statement, certified: Certified) -> list[Diag
         if expected != value
     ]
     return found + list(other_place(certified, predicate.engine, predicate.host))
+
+
+def check_place(certified: Certified, engine: EngineRecord, host: HostRecord) -> None:
+    """Return when a loaded engine and its host are those of the certificate; else P635."""
+    found = other_place(certified, engine_part(engine), host_part(host, engine))
+    if found:
+        raise PowerError(found)
 
 
 def other_place(certified: Certified, engine: EnginePart, host: HostPart) -> tuple[Diagnostic, ...]:

@@ -1,0 +1,1 @@
+"""Running sessions on several workers at once, here or on the machines of a cluster."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import signal
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import psutil
 
 from power.backends.llamacpp import BACKEND
 from power.evidence.design import Cell, Design, Session
-from power.evidence.executor import Executor
+from power.evidence.executor import Executor, Runs
 from power.evidence.workplace import LaneSpec
 from power.plan.compile import compile_manifest, write_lock
 from power.plan.lock import load
@@ -106,6 +109,22 @@ def make(folder: Path, prompts: int = 4, threads: int = 1) -> Matrix:
     ).encode()
     sampling = load(locks[0]).sampling
     return Matrix(folder, specs, parse_prompts(lines, folder / "p", sampling, chat=True))
+
+
+def interrupted(runs: Runs) -> list[Cell]:
+    """The samples of `runs` until Ctrl-C came, which is right after the first one."""
+    interrupt = Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
+    came: list[Cell] = []
+    try:
+        with closing(runs):
+            for finished in runs:
+                came.append(finished.cell)
+                if len(came) == 1:
+                    interrupt.start()
+    except KeyboardInterrupt:
+        interrupt.join()
+        return came
+    raise AssertionError("it was not interrupted")
 
 
 def no_guard(_cancel: Callable[[], None]) -> AbstractContextManager[None]:

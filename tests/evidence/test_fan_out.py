@@ -151,5 +151,5 @@ def test_workers_share_the_cpus_that_a_plan_pins() -> None:
     pinned = plan.model_copy(
         update={"host": plan.host.model_copy(update={"cpu_affinity": [0, 1], "threads": 2})}
     )
-    (warning,) = crowding([plan, pinned], 2)
+    (warning,) = crowding([pinned], 2)
     assert warning.message == "2 workers of 2 threads share 2 CPUs: each gets slower"

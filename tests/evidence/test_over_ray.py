@@ -26,7 +26,7 @@ from power.evidence.fan_out.cluster import joined
 from power.evidence.fan_out.over_ray import OverRay, RayWorker
 from power.evidence.fan_out.roster import Ended, Roster
 from power.evidence.workplace import Workplace
-from tests.evidence.matrix import Matrix, children, make, no_guard
+from tests.evidence.matrix import Matrix, children, interrupted, make, no_guard
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 ENGINE, ACTOR = "power.runner.worker", "ray::RayWorker"
@@ -128,6 +128,13 @@ def test_who_stops_listening_ends_every_worker(long: Matrix) -> None:
     assert gone(ENGINE)
 
 
+def test_an_interruption_ends_every_worker(long: Matrix) -> None:
+    came = interrupted(over_two(long).run(long.sessions))
+    assert 0 < len(came) < len(long.cells)
+    assert gone(ACTOR)
+    assert gone(ENGINE)
+
+
 def test_no_sessions_join_no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_ray, "joined", None)
     assert list(OverRay([], [], 0, 2, "local").run([])) == []
@@ -189,7 +196,7 @@ def samples(events: Iterator[Finished | Ended]) -> list[Cell]:
 
 @pytest.mark.parametrize("address", ["nonsense", "ray://127.0.0.1:10001", "127.0.0.1:0", ":6379"])
 def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(PowerError) as refused, joined(address):
+    with pytest.raises(PowerError) as refused, joined(address, 1):
         pass
     assert [d.code for d in refused.value.diagnostics] == ["P871"]
     assert refused.value.exit_code is ExitCode.CANNOT_JUDGE
@@ -198,7 +205,7 @@ def test_what_is_no_address(address: str) -> None:
 def test_nobody_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(PowerError) as refused, joined(f"127.0.0.1:{port}"):
+    with pytest.raises(PowerError) as refused, joined(f"127.0.0.1:{port}", 1):
         pass
     assert refused.value.diagnostics[0].found == "Connection refused"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +9,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -22,7 +20,7 @@ from power.evidence.fan_out.processes import Processes
 from power.evidence.fan_out.roster import TRIES, Roster
 from power.evidence.workplace import LaneSpec, Workplace
 from power.plan.verified import open_verified
-from tests.evidence.matrix import Matrix, children, make, no_guard
+from tests.evidence.matrix import Matrix, children, interrupted, make, no_guard
 
 pytestmark = pytest.mark.engine
 ENGINE = "power.runner.worker"
@@ -158,19 +156,7 @@ def test_an_edited_plan_is_refused(matrix: Matrix) -> None:
 
 def test_an_interruption_ends_every_worker(long: Matrix) -> None:
     """Ctrl-C comes to this thread, wherever it is; `nothing_stays` looks at what is left."""
-    interrupt = Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
-    came = []
-
-    def listen() -> None:
-        with closing(Processes(long.specs, long.prompts, 0, 2).run(long.sessions)) as runs:
-            for finished in runs:
-                came.append(finished.cell)
-                if len(came) == 1:
-                    interrupt.start()
-
-    with pytest.raises(KeyboardInterrupt):
-        listen()
-    interrupt.join()
+    came = interrupted(Processes(long.specs, long.prompts, 0, 2).run(long.sessions))
     assert 0 < len(came) < len(long.cells)
 
 

@@ -57,7 +57,7 @@ MEANINGS = {
     "manifest.name": "the manifest's name",
     "manifest.sha256": "digest of what it says, not of its layout",
     "profile.name": "the profile's name",
-    "profile.sha256": "digest of what it says, not of its layout",
+    "profile.sha256": "digest of what it says but for its evidence, not of its layout",
     "target.source": "provenance, as the manifest states it",
     "target.revision": "of the source",
     "draft.source": "provenance, as the manifest states it",

@@ -11,7 +11,7 @@ from power.plan.exactness import needs_certificate, require_level
 from power.plan.model import Plan
 from power.receipt.bundle import CERTIFICATE
 from power.receipt.certified import Certified, verify_certificate
-from power.receipt.files import SUFFIX, read_signed
+from power.receipt.files import default_certificate, read_signed
 from power.receipt.keys import PublicKey, load_public
 from power.receipt.trust import load_trust
 
@@ -58,8 +58,3 @@ class Backing:
             public = self.own()
         trust = None if self.trust is None else load_trust(self.trust)
         return verify_certificate(data, key=public, trust=trust, name=str(path))
-
-
-def default_certificate(lock: Path) -> Path:
-    """`NAME.cert.sigstore.json` beside `NAME.lock`."""
-    return lock.with_name(lock.name.removesuffix(".lock") + ".cert" + SUFFIX)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import cast
 
 from power.backends.lookup import NgramContext, PromptLookup
@@ -57,8 +56,7 @@ class Simulated:
     def cost(self, costs: Costs) -> int:
         """In the unit of `costs`, whose rows are those of the shape."""
         drafts = costs.call * self.calls + costs.step * self.steps
-        turns = sum(costs.turn(before, width) for before, width in pairwise(self.passes))
-        return drafts + turns + sum(costs.rows[width] for width in self.passes)
+        return drafts + sum(costs.rows[width] for width in self.passes)
 
 
 def simulate(

@@ -8,6 +8,7 @@ from typing import Any
 import rfc8785
 
 from power.manifest.model import Settings
+from power.manifest.profile import Profile
 
 
 def meaning(model: Settings) -> dict[str, Any]:
@@ -21,4 +22,19 @@ def meaning_sha256(model: Settings) -> str:
     Key order, spacing, comments and spelling of numbers (`0`, `0.0`) make no
     difference; every written key and value does.
     """
-    return hashlib.sha256(rfc8785.dumps(meaning(model))).hexdigest()
+    return _sha256(meaning(model))
+
+
+def profile_sha256(profile: Profile) -> str:
+    """The digest of a profile that plans hold: as `meaning_sha256`, without its evidence.
+
+    Evidence is about plans that were made with the profile. If it counted, writing
+    down what was measured would make every one of them another plan.
+    """
+    said = meaning(profile)
+    said.pop("evidence", None)
+    return _sha256(said)
+
+
+def _sha256(said: dict[str, Any]) -> str:
+    return hashlib.sha256(rfc8785.dumps(said)).hexdigest()

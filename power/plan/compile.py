@@ -13,7 +13,6 @@ from power.artifact.header import Header
 from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.effective import load_effective
 from power.manifest.files import UnreadableError, read_regular
-from power.manifest.meaning import meaning_sha256
 from power.manifest.merge import Effective
 from power.plan import files, lock
 from power.plan.artifacts import (
@@ -27,10 +26,10 @@ from power.plan.artifacts import (
 )
 from power.plan.capabilities import EngineFacts, InstalledEngine
 from power.plan.compiled import Compiled
-from power.plan.compiler import DraftFacts, Inputs, SpansOf, compile_plan, resolve
+from power.plan.compiler import DraftFacts, SpansOf, compile_plan, resolve
+from power.plan.inputs import inputs
 from power.plan.judge import judge, judge_native
 from power.plan.memory import estimate
-from power.plan.model import Source
 
 
 def compile_manifest(
@@ -123,22 +122,16 @@ def _verified_headers(pinned: Sequence[PinnedFile], progress: Progress | None) -
 def _compile(
     effective: Effective, headers: Headers, engine: EngineFacts, spans_of: SpansOf
 ) -> Compiled:
-    pinned, profile = effective.draft, effective.profile
+    pinned = effective.draft
     judged = judge(headers.target, headers.draft, None if pinned is None else pinned.kind)
     draft = None
     if pinned is not None and judged.draft is not None:
         found = judged.draft
         draft = DraftFacts(pinned, found.header, found.pair, found.d2t_sha256)
     plan = compile_plan(
-        Inputs(
-            name=effective.name,
-            manifest=Source(name=effective.name, sha256=meaning_sha256(effective.loaded.manifest)),
-            profile=None
-            if profile is None
-            else Source(name=profile.profile.name, sha256=meaning_sha256(profile.profile)),
-            settings=effective.settings,
-            target=effective.target,
-            target_header=judged.target,
+        inputs(
+            effective,
+            target=judged.target,
             draft=draft,
             engine=engine,
             native_lacks=_native_lacks(effective, headers.target, judged.target),

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from power.artifact.facts import HeaderFacts, PairFacts
-from power.manifest.meaning import meaning_sha256
 from power.manifest.merge import Effective
 from power.plan.capabilities import STRATEGIES
-from power.plan.compiler import DraftFacts, Inputs, compile_plan
-from power.plan.model import Draft, Header, Plan, Source
+from power.plan.compiler import DraftFacts, compile_plan
+from power.plan.inputs import inputs
+from power.plan.model import Draft, Header, Plan
 
 _NO_DRAFT = "the manifest declares no draft and "
 
@@ -36,20 +36,14 @@ def restate(effective: Effective, plan: Plan) -> Plan:
 
     Raises PowerError as `compile_plan`: with these facts the manifest does not compile.
     """
-    spec, profile = plan.speculation, effective.profile
+    spec = plan.speculation
     # Why `auto` found no native head is a fact of artifact or engine, and so the plan's.
     lacks = spec.reason.removeprefix(_NO_DRAFT) if spec.strategy == "off" else None
     used = effective.draft is not None and effective.requested != "off"
     return compile_plan(
-        Inputs(
-            name=effective.name,
-            manifest=Source(name=effective.name, sha256=meaning_sha256(effective.loaded.manifest)),
-            profile=None
-            if profile is None
-            else Source(name=profile.profile.name, sha256=meaning_sha256(profile.profile)),
-            settings=effective.settings,
-            target=effective.target,
-            target_header=_header(plan.target.header, recurrent=spec.rollback == "snapshots"),
+        inputs(
+            effective,
+            target=_header(plan.target.header, recurrent=spec.rollback == "snapshots"),
             draft=_draft(effective, plan, plan.draft) if used and plan.draft else None,
             engine=_Engine(
                 plan.engine.package,

@@ -80,3 +80,8 @@ def read_signed(path: Path, kind: bundle.Kind) -> bytes:
             hint=(nearby(path) if error.why == "absent" else None)
             or f"name a {kind.noun} that `{kind.made_by}` wrote",
         )
+
+
+def default_certificate(lock: Path) -> Path:
+    """`NAME.cert.sigstore.json` beside `NAME.lock`."""
+    return lock.with_name(lock.name.removesuffix(".lock") + ".cert" + SUFFIX)

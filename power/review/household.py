@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from power.manifest.load import LoadedProfile, load_profile
 from power.manifest.shipped import profile_names, profile_path
 from power.plan.compile import default_lock_path
 from power.plan.lock import plan_sha256
+from power.receipt.files import default_certificate
 from power.review.entries import Entry
 from power.review.measured import reports_of
 from power.review.plans import Judged, Sources, judge_plan, missing
@@ -29,10 +31,10 @@ class Household:
         self.plans = {p: f for p, f in now.items() if f.kind == "plan"}
 
     @cached_property
-    def digests(self) -> set[str]:
-        """`plan_sha256` of every plan here that can be read."""
+    def by_digest(self) -> dict[str, dict[str, Any]]:
+        """The content of every plan here that can be read, by its `plan_sha256`."""
         read = (found.document for found in self.plans.values())
-        return {plan_sha256(document.content) for document in read if document is not None}
+        return {plan_sha256(one.content): one.content for one in read if one is not None}
 
     @cached_property
     def profiles(self) -> dict[str, LoadedProfile]:
@@ -85,9 +87,21 @@ class Household:
             return None
         return Sources(found.path, found.document.effective, self.profiles)
 
+    @cached_property
+    def touched_files(self) -> set[str]:
+        """Every path that the change names, documents or not."""
+        return {path for change in self.tree.changes for path in (change.old, change.new) if path}
+
+    def certificates_to_check(self) -> Iterator[tuple[Found, str]]:
+        """Plans, and where their certificates would be, where either was touched."""
+        for path, found in self.plans.items():
+            beside = default_certificate(Path(path)).as_posix()
+            if found.document is not None and self.touched_files & {path, beside}:
+                yield found, beside
+
     def profiles_to_check(self) -> Iterator[tuple[str, LoadedProfile]]:
         """The profiles whose evidence the change may have made void."""
-        files = {path for change in self.tree.changes for path in (change.old, change.new) if path}
+        files = self.touched_files
         plans_changed = any(path.endswith(".lock") for path in files)
         for path, found in self.now.items():
             profile = profile_in(found)

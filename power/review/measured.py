@@ -1,39 +1,50 @@
-"""Whether evidence marked measured still has its report, and the report its plan."""
+"""Whether what was measured is still about something that is here.
+
+A report, or a certificate, names the plans that it was measured with by digest. It
+holds as long as such a plan is in the work tree and its profile says what it said.
+Signatures are not looked at: whom to believe is the verifier's to say.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import posixpath
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from power.diagnostics import Diagnostic, Span
+from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.load import LoadedProfile
+from power.manifest.meaning import profile_sha256
+from power.plan.lock import plan_sha256
+from power.plan.places import key_span
+from power.review.survey import Found
 
 _LARGEST = 64 << 20  # bytes of a report that is read
+
+Plans = Mapping[str, dict[str, Any]]
+"""The content of every plan that is there, by its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What stands against the evidence of one profile, and what could not be judged."""
+    """What stands against the evidence of one profile or plan, and what could not be judged."""
 
     problems: tuple[Diagnostic, ...] = field(default=())
     unjudged: tuple[str, ...] = field(default=())
 
 
-def check_measured(
-    path: str, profile: LoadedProfile, root: Path, plans: Collection[str]
-) -> Checked:
+def check_measured(path: str, profile: LoadedProfile, root: Path, plans: Plans) -> Checked:
     """Check every `measured` entry of the profile at `path`, from `root`.
 
-    plans: the digests of all plans that are there. Findings P466 (no such report),
-    P467 (another report), P468 (its plan is gone).
+    Findings P466 (no such report), P467 (another report), P468 (its plan is gone), P469
+    (its plan was made with what the profile said before).
     """
     problems: list[Diagnostic] = []
     unjudged: list[str] = []
+    now = profile_sha256(profile.profile)
     for index, entry in enumerate(profile.profile.evidence):
         if entry.by != "measured" or entry.report is None:
             continue
@@ -56,15 +67,54 @@ def check_measured(
                 )
             )
             continue
-        named = sorted(_plans_of(data))
+        named = sorted(plans_of(data))
         if not named:
             unjudged.append(f"which plan `{name}` was measured with: it names none")
-        problems += [
-            _problem("P468", f"`{name}` was measured with plan {digest[:12]}…, which is gone", at)
-            for digest in named
-            if digest not in plans
-        ]
+        for digest in named:
+            problems += _against(digest, plans, (profile.profile.name, now), name, at)
     return Checked(tuple(problems), tuple(unjudged))
+
+
+def check_certificate(plan: Found, certificate: str, root: Path) -> Checked:
+    """Check the certificate at `certificate` beside a plan: P468 where it is another plan's."""
+    data = _read(root / certificate)
+    if data is None or plan.document is None:
+        return Checked()
+    named = plans_of(data)
+    if not named:
+        return Checked(unjudged=(f"which plan `{certificate}` is about: it names none",))
+    digest = plan_sha256(plan.document.content)
+    if digest in named:
+        return Checked()
+    (at,) = key_span(plan.path, plan.text, ("lock", "plan_sha256"))
+    return Checked(
+        (
+            Diagnostic(
+                code="P468",
+                message=f"the certificate `{certificate}` is about another plan",
+                spans=(at,),
+                expected=", ".join(sorted(named)),
+                found=digest,
+                hint="certify the plan that is here now, or remove the certificate",
+            ),
+        )
+    )
+
+
+def _against(
+    digest: str, plans: Plans, profile: tuple[str, str], report: str, at: Span
+) -> Iterator[Diagnostic]:
+    """What stands against one plan that `report` names."""
+    plan = plans.get(digest)
+    if plan is None:
+        said = f"`{report}` was measured with plan {digest[:12]}…, which is gone"
+        yield _problem("P468", said, at)
+        return
+    name, now = profile
+    made_with = plan.get("profile")
+    if made_with is not None and made_with["name"] == name and made_with["sha256"] != now:
+        said = f"`{report}` was measured with what the profile said before"
+        yield _problem("P469", said, at)
 
 
 def _problem(code: str, message: str, span: Span) -> Diagnostic:
@@ -86,22 +136,33 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def _plans_of(report: bytes) -> set[str]:
-    """Every `plan_sha256` that a JSON report names, at whatever depth."""
+def plans_of(report: bytes) -> set[str]:
+    """Every `plan_sha256` that a report, or what was signed, names at whatever depth."""
     try:
-        waiting = [json.loads(report)]
+        found = json.loads(_payload(report) or report)
     except (ValueError, RecursionError):
         return set()
-    found: set[str] = set()
+    waiting: list[Any] = [found]
+    named: set[str] = set()
     while waiting:
-        item: Any = waiting.pop()
+        item = waiting.pop()
         if isinstance(item, dict):
             digest = item.get("plan_sha256")
-            found |= {digest} if isinstance(digest, str) else set()
+            named |= {digest} if isinstance(digest, str) else set()
             waiting += item.values()
         elif isinstance(item, list):
             waiting += item
-    return found
+    return named
+
+
+def _payload(data: bytes) -> bytes | None:
+    """What a signed document says; None for one that is not signed."""
+    from power.receipt.bundle import decode  # noqa: PLC0415 - imports cryptography
+
+    try:
+        return decode(data).payload
+    except PowerError:
+        return None
 
 
 def reports_of(path: str, profile: LoadedProfile) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from power.diagnostics import Diagnostic, PowerError
 from power.manifest.load import parse_manifest, parse_profile
-from power.manifest.meaning import meaning_sha256
+from power.manifest.meaning import meaning_sha256, profile_sha256
 from power.plan import lock
 from power.plan.files import replace_text
 from power.plan.model import Plan, Source
@@ -76,7 +76,7 @@ def _manifest_sha256(data: bytes) -> str:
 
 
 def _profile_sha256(data: bytes) -> str:
-    return meaning_sha256(parse_profile(data, "profile").profile)
+    return profile_sha256(parse_profile(data, "profile").profile)
 
 
 def _merge(

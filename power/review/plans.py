@@ -13,7 +13,7 @@ from typing import Literal
 
 from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.load import LoadedProfile
-from power.manifest.meaning import meaning_sha256
+from power.manifest.meaning import meaning_sha256, profile_sha256
 from power.manifest.merge import Effective, merge
 from power.plan import lock
 from power.plan.check import facts
@@ -157,7 +157,7 @@ def _stale(
     profile = effective.profile
     if plan.profile is None or profile is None or profile.profile.name != plan.profile.name:
         return
-    now = meaning_sha256(profile.profile)
+    now = profile_sha256(profile.profile)
     if plan.profile.sha256 != now:
         yield Diagnostic(
             code="P461",

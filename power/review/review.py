@@ -16,7 +16,7 @@ from power.review.diff import Diff
 from power.review.entries import Entry, entries
 from power.review.git import WorkTree
 from power.review.household import Household
-from power.review.measured import check_measured
+from power.review.measured import check_certificate, check_measured
 from power.review.plans import Judged
 from power.review.survey import Tree
 
@@ -75,8 +75,11 @@ def review(folder: Path, base: str, only: Sequence[str] = ()) -> Review:
     household = Household(tree, now, touched)
     plans = tuple(household.judged())
     evidence = [
-        check_measured(path, profile, tree.root, household.digests)
+        check_measured(path, profile, tree.root, household.by_digest)
         for path, profile in household.profiles_to_check()
+    ] + [
+        check_certificate(plan, certificate, tree.root)
+        for plan, certificate in household.certificates_to_check()
     ]
     problems = [
         *(found for entry in touched for found in entry.problems if entry.kind != "plan"),

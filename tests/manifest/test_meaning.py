@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
-from power.manifest.load import parse_manifest
-from power.manifest.meaning import meaning, meaning_sha256
+from power.manifest.load import parse_manifest, parse_profile
+from power.manifest.meaning import meaning, meaning_sha256, profile_sha256
 
 DIGEST = "ab" * 32
 TEXT = f"""\
@@ -67,6 +67,20 @@ def test_the_digest_is_one_for_all_times() -> None:
         f'"target":{{"bytes":96,"path":"tiny.gguf","sha256":"{DIGEST}"}}}}'
     )
     assert sha256(TEXT) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_what_was_measured_is_no_part_of_a_profiles_digest() -> None:
+    """Else no profile could hold evidence of a plan that was made with it."""
+    said = 'schema = 1\nname = "p"\nsummary = "s"\n[graph]\nbatch = 9\n'
+    evidence = (
+        '[[evidence]]\nby = "reported"\nwhat = "w"\nwhere = "h"\nartifact = "a"\nsource = "x"\n'
+    )
+
+    def digest(text: str) -> str:
+        return profile_sha256(parse_profile(text.encode(), "p.toml").profile)
+
+    assert digest(said + evidence) == digest(said)
+    assert digest(said.replace("9", "10")) != digest(said)
 
 
 def test_meaning_speaks_in_the_keys_of_the_file() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from power.backends.scripted.faults import Step
@@ -73,13 +73,13 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(cases())
 def test_any_case_equals_plain_decoding(case: Case) -> None:
     check(case)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     cases(),
     st.integers(0, 8),

@@ -11,8 +11,10 @@ import rfc8785
 
 from power.diagnostics import ExitCode, PowerError
 from power.manifest.load import load_profile
+from power.manifest.meaning import profile_sha256
 from power.manifest.shipped import shipped
 from power.plan.exactness import Shown
+from power.plan.lock import loads
 from power.receipt import bundle, dsse
 from power.receipt.certificate import (
     Certificate,
@@ -297,3 +299,8 @@ def test_a_certificate_that_ships_holds_and_shows_what_its_profile_claims(path: 
     assert entry.report_sha256 == found.sha256
     target = found.statement.predicate.artifacts[0]
     assert entry.artifact_sha256 == target.digest.sha256
+    data = path.with_name(f"{path.name.removesuffix('.cert.sigstore.json')}.lock").read_bytes()
+    plan = loads(data.decode(), path.name)
+    assert found.statement.predicate.plan.digest.sha256 == sha256(data)
+    assert plan.profile is not None
+    assert plan.profile.sha256 == profile_sha256(profile)

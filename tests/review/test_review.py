@@ -9,8 +9,11 @@ import pytest
 
 from power.diagnostics import PowerError
 from power.plan import lock
+from power.receipt.bundle import sign
 from power.review.consequences import Class, Evidence
 from power.review.review import Review
+from tests.receipt import samples
+from tests.receipt.certificates import sample_certificate
 from tests.review.conftest import PROFILE, Repository
 from tests.review.test_explain import KEYS
 
@@ -254,6 +257,59 @@ def test_measured_evidence_needs_its_report_and_its_plan(repository: Repository)
     found = repository.review()
     assert codes(found) == ["P468"]
     assert (found.problems[0].spans[0].file, found.problems[0].spans[0].line) == (profile, 18)
+
+
+def certificate(plan_sha256: str) -> bytes:
+    """A certificate of that plan, signed by somebody."""
+    document = sample_certificate()
+    document["predicate"]["plan"]["plan_sha256"] = plan_sha256
+    return sign(document, samples.ed25519_key("somebody"))
+
+
+def certified(repository: Repository) -> str:
+    """Commit a certificate of the one plan as evidence of its own profile, and beside the plan."""
+    plan = lock.loads(repository.read(LOCK), LOCK).lock.plan_sha256
+    data = certificate(plan)
+    for name in ("manifests/profiles/c.sigstore.json", "manifests/tiny.cert.sigstore.json"):
+        repository.write(name, data.decode())
+    repository.write(HOUSE, measured(data, "c.sigstore.json"))
+    return plan
+
+
+def test_a_certificate_is_evidence_like_a_report(repository: Repository) -> None:
+    certified(repository)
+    found = repository.review()
+    assert (codes(found), states(found)) == ([], {})  # writing evidence down makes nothing stale
+    repository.commit("certified")
+    repository.git("branch", "--force", "main")
+    assert codes(repository.review()) == []
+
+
+def test_evidence_of_a_plan_that_is_gone(repository: Repository) -> None:
+    certified(repository)
+    repository.commit("certified")
+    repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
+    repository.compile(MANIFEST)
+    found = repository.review()
+    assert codes(found) == ["P468", "P468"]
+    places = [(p.spans[0].file, p.spans[0].source.partition(" ")[0]) for p in found.problems]
+    assert places == [(HOUSE, "report"), (LOCK, "plan_sha256")]
+
+
+def test_evidence_of_what_the_profile_said_before(repository: Repository) -> None:
+    certified(repository)
+    repository.commit("certified")
+    repository.edit(HOUSE, "spec_draft_max = 6", "spec_draft_max = 7")
+    found = repository.review()
+    assert codes(found) == ["P461", "P469"]
+    assert (found.problems[1].spans[0].file, found.problems[1].spans[0].line) == (HOUSE, 18)
+
+
+def test_a_certificate_beside_a_plan_that_says_nothing(repository: Repository) -> None:
+    repository.write("manifests/tiny.cert.sigstore.json", "{}")
+    found = repository.review()
+    assert codes(found) == []
+    assert any("tiny.cert.sigstore.json" in text for text in found.unjudged)
 
 
 def test_a_report_that_names_no_plan_is_not_judged(repository: Repository) -> None:

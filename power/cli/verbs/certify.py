@@ -86,13 +86,13 @@ def command(
     says what was seen, also where it is less than was asked for: then the answer is 1.
     """
     with Verb("certify", fmt) as verb:
-        from power.cli.certificates import default_certificate
         from power.cli.execution import Execution
         from power.cli.signing import OwnKey
         from power.evidence.certify import certify, demanded, requests
         from power.plan.exactness import shows
         from power.plan.files import check_new, write_atomic
         from power.receipt.bundle import sign
+        from power.receipt.files import default_certificate
 
         place = output or default_certificate(lock)
         if not force:

@@ -20,6 +20,7 @@ from power.evidence.samples import Watch
 from power.plan.files import check_new, write_atomic
 from power.plan.model import Plan
 from power.receipt import bundle
+from power.receipt.certified import verify_certificate
 from power.receipt.digests import sha256
 from power.receipt.keys import PrivateKey
 from power.receipt.private_files import make_folder
@@ -142,19 +143,31 @@ def _silent(_done: int, _total: int) -> None:
 
 
 def _basis(bench: Bench, key: PrivateKey) -> Basis:
+    trust = trust_in(key.public_key(), "the bench's own key")
     return Basis(
-        trust=trust_in(key.public_key(), "the bench's own key"),
+        trust=trust,
         arms={line.name: line for line in bench.first_line.arms},
         locks={arm.name: arm.locked for arm in bench.arms},
         prompts={prompt.id: prompt for prompt in bench.prompts},
+        certificates={
+            arm.name: verify_certificate(arm.certificate, trust=trust, name=f"of arm {arm.name}")
+            for arm in bench.arms
+            if arm.certificate is not None
+        },
     )
 
 
 def _keep_inputs(bench: Bench) -> None:
-    """Copy plans and prompts beside the report; the journal's first line vouches for them."""
+    """Copy plans, certificates and prompts beside the report.
+
+    The journal's first line vouches for plans and prompts, receipts for certificates.
+    """
     layout, design = bench.layout, bench.first_line
     for arm, line in zip(bench.arms, design.arms, strict=True):
-        _keep(layout.path(layout.lock(design.owner(line))), arm.locked.data)
+        owner = design.owner(line)
+        _keep(layout.path(layout.lock(owner)), arm.locked.data)
+        if arm.certificate is not None:
+            _keep(layout.path(layout.certificate(owner)), arm.certificate)
     _keep(layout.path(layout.prompts), bench.prompts_data)
     make_folder(layout.path(layout.receipts))
 

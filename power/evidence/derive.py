@@ -6,13 +6,13 @@ The bench writes what this gives; a verifier compares with it. Neither has anoth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
-from power.diagnostics import fail
+from power.diagnostics import PowerError, fail
 from power.evidence.design import Cell, Design
-from power.evidence.journal import ArmLine, Journal, SampleLine, parse_journal
+from power.evidence.journal import ArmLine, DesignLine, Journal, SampleLine, parse_journal
 from power.evidence.layout import Layout
 from power.evidence.limits import limits_of
 from power.evidence.parts import FileRef
@@ -21,9 +21,11 @@ from power.evidence.report import Report, Sources, build_report
 from power.evidence.samples import Measured, Watch, fits, sample_of
 from power.manifest.files import UnreadableError, read_regular
 from power.plan import lock
+from power.plan.exactness import needs_certificate
 from power.plan.model import Plan
+from power.receipt.certified import Certified, against_certificate, verify_certificate
 from power.receipt.digests import sha256, stop_sha256
-from power.receipt.predicate import RequestPart
+from power.receipt.predicate import RequestPart, Statement
 from power.receipt.trust import Trust
 from power.receipt.verify import verify_receipt
 from power.runner.prompts import Prompt, parse_prompts
@@ -47,12 +49,16 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What the samples of a bench are held against. `locks` by arm, `prompts` by id."""
+    """What the samples of a bench are held against. `prompts` by id, the others by arm.
+
+    certificates: of the arms whose plan has one.
+    """
 
     trust: Trust
     arms: Mapping[str, ArmLine]
     locks: Mapping[str, Locked]
     prompts: Mapping[str, Prompt]
+    certificates: Mapping[str, Certified]
 
 
 def derive(layout: Layout, read: Read, trust: Trust) -> Report:
@@ -60,8 +66,9 @@ def derive(layout: Layout, read: Read, trust: Trust) -> Report:
 
     Raises PowerError: P803 a damaged journal, P850 a file is not the one that the
     journal names, P851 a sample that its receipt does not bear out, P852 samples
-    that are not those of the design; P43x, P570 and P6xx for plans, prompts and
-    receipts; P81x as the bench itself (`Watch`).
+    that are not those of the design, P857 a certificate that is not there; P43x, P570
+    and P6xx for plans, prompts, certificates and receipts; P81x as the bench itself
+    (`Watch`).
     """
     journal_data = read(layout.journal)
     journal = parse_journal(journal_data, layout.path(layout.journal))
@@ -79,6 +86,7 @@ def derive(layout: Layout, read: Read, trust: Trust) -> Report:
         arms={arm.name: arm for arm in design.arms},
         locks=locks,
         prompts={prompt.id: prompt for prompt in prompts},
+        certificates=_certificates(design, layout, read, trust),
     )
     _check_complete(journal, [prompt.id for prompt in prompts])
     _check_preflights(journal, [locked.plan for locked in locks.values()])
@@ -110,8 +118,9 @@ def measure(
 ) -> Measured:
     """The sample of a journal's line, its receipt verified and held against the plan and prompt.
 
-    Raises PowerError P851 where the line says something else than the receipt, and
-    as `verify_receipt`.
+    Raises PowerError P851 where the line says something else than the receipt, P857 where
+    its certificate is not there, P634 and P635 where that is another one, and as
+    `verify_receipt`.
     """
     arm, prompt = basis.arms.get(line.arm), basis.prompts.get(line.prompt)
     if arm is None or prompt is None:
@@ -129,6 +138,7 @@ def measure(
             _refuse(line, f"ran with another {what}", expected, found)
     if not fits(line, statement):
         _refuse(line, "holds tokens or a text that were not signed", None, None)
+    _check_certificate(line, statement, arm, basis)
     return Measured(sample_of(line, statement), statement, tuple(line.ids), line.output)
 
 
@@ -156,6 +166,42 @@ def _refuse(line: SampleLine, why: str, expected: object, found: object) -> NoRe
         found=found,
         hint=_BROKEN,
     )
+
+
+def _certificates(
+    design: DesignLine, layout: Layout, read: Read, trust: Trust
+) -> dict[str, Certified]:
+    """The certificates beside the plans of the arms, each verified by itself."""
+    found = {}
+    for arm in design.arms:
+        name = layout.certificate(design.owner(arm))
+        try:
+            data = read(name)
+        except PowerError:  # whether one is needed, the receipts say
+            continue
+        found[arm.name] = verify_certificate(data, trust=trust, name=name)
+    return found
+
+
+def _check_certificate(line: SampleLine, statement: Statement, arm: ArmLine, basis: Basis) -> None:
+    """The certificate that the receipt names is there, and shows what its plan claims here."""
+    named = statement.predicate.exactness.certificate_sha256
+    plan, certified = basis.locks[arm.name].plan, basis.certificates.get(arm.name)
+    if named is None and not needs_certificate(plan, control=arm.control):
+        return
+    if named is None or certified is None:
+        fail(
+            "P857",
+            "the receipt names no certificate, and its plan claims a level that needs one"
+            if named is None
+            else "the certificate that the receipt rests on is not there",
+            place=f"{line.receipt}: predicate.exactness",
+            expected=named or f"a certificate of level `{plan.exactness.level}`",
+            hint=_BROKEN,
+        )
+    found = against_certificate(statement, certified)
+    if found:
+        raise PowerError(tuple(replace(d, place=f"{line.receipt}: {d.place}") for d in found))
 
 
 def _locked(read: Read, name: str, arm: ArmLine) -> Locked:

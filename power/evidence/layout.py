@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from power.diagnostics import fail
+from power.receipt.files import default_certificate
 
 SUFFIX = ".json"
 _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
@@ -16,8 +17,8 @@ _STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 class Layout:
     """The files of the report at `report`, whose name ends in `.json`.
 
-    X.json has X.journal.jsonl, X.prompts.jsonl, X.ARM.lock for each arm, and the
-    folder X.receipts.
+    X.json has X.journal.jsonl, X.prompts.jsonl, X.ARM.lock for each arm, X.ARM.cert.sigstore.json
+    where that plan rests on a certificate, and the folder X.receipts.
     """
 
     report: Path
@@ -57,6 +58,10 @@ class Layout:
     def lock(self, arm: str) -> str:
         """The name of the copy of a plan; `arm` is the last one that runs it."""
         return f"{self.stem}.{arm}.lock"
+
+    def certificate(self, arm: str) -> str:
+        """The name of the copy of a plan's certificate, beside its lock; `arm` as there."""
+        return default_certificate(Path(self.lock(arm))).name
 
     @property
     def receipts(self) -> str:

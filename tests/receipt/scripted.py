@@ -24,7 +24,7 @@ class Artifacts:
     reduced_vocabulary: None = None
 
 
-def scripted_plan(strategy: str, **sampling: Any) -> Plan:
+def scripted_plan(strategy: str, level: str = "rule", **sampling: Any) -> Plan:
     """A sound plan for the scripted engine, which reads no artifact."""
     body = samples.plan_body()
     target = {k: v for k, v in body["target"].items() if k in {"path", "bytes", "sha256", "header"}}
@@ -51,6 +51,7 @@ def scripted_plan(strategy: str, **sampling: Any) -> Plan:
         graph=graph,
         host=body["host"] | {"threads": 1},
         sampling={"temperature": 0.0, "seed": 3, "max_tokens": 48} | sampling,
+        exactness={"level": level},
         bounds=None,
         engine=engine | {"capabilities": [] if off else [strategy]},
     )

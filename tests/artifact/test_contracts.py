@@ -327,6 +327,7 @@ WRONG: dict[str, tuple[str, Change, str, str]] = {
 }
 
 
+@pytest.mark.complaint(n=4)
 @pytest.mark.parametrize("name", WRONG)
 def test_refused(name: str, read: Read, refusal: Refusal) -> None:
     kind, change, code, mention = WRONG[name]

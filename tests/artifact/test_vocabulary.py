@@ -76,6 +76,7 @@ def _compared(draft: Vocabulary, target: Vocabulary, ignore: tuple[str, ...] = (
     return ""
 
 
+@pytest.mark.complaint(n=3)
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_a_difference_is_found(name: str, read: Read) -> None:
     change, mention = DIFFERENCES[name]
@@ -122,6 +123,7 @@ def test_a_broken_vocabulary_raises(read: Read, refusal: Refusal) -> None:
     assert "`tokenizer.ggml.tokens` is missing" in refusal(lambda: vocabulary_of(header))
 
 
+@pytest.mark.complaint(n=19)
 @pytest.mark.parametrize(
     ("texts", "special", "ends"),
     [

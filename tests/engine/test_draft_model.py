@@ -35,6 +35,7 @@ def make(lab: Any, models: Mapping[str, tuple[Path, ...]]) -> Iterator[Make]:
         yield make
 
 
+@pytest.mark.complaint(n=8)
 @pytest.mark.parametrize("accepted", range(8))
 @pytest.mark.parametrize("width", [1, 7])
 def test_after_any_round_it_proposes_what_a_fresh_one_would(
@@ -52,6 +53,7 @@ def test_after_any_round_it_proposes_what_a_fresh_one_would(
     assert draft.propose(7) == make(text).propose(7)
 
 
+@pytest.mark.complaint(n=22)
 def test_it_keeps_up_when_it_is_not_asked(make: Make) -> None:
     draft, text = make(), list(PROMPT)
     for token in range(100, 140):  # more than a batch

@@ -73,6 +73,7 @@ def hybrid() -> build.Gguf:
     return gguf
 
 
+@pytest.mark.complaint(n=16)
 @pytest.mark.parametrize("snapshots", [0, 7])
 def test_a_hybrid_model(tmp_path: Path, snapshots: int) -> None:
     path = made(tmp_path, "hybrid.gguf", hybrid())

@@ -199,17 +199,20 @@ def test_sampled_ids_are_the_controls(lab: Any, engine: Any) -> None:
     assert rate(runs(lab, engine, sampling=sampling)) > 0
 
 
+@pytest.mark.parametrize("target", ["qwen35", "qwen35-wide"])
 def test_without_the_targets_states_nothing_is_right(
-    lab: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+    lab: Any, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    """The fixture tells a block that reads the states from one that does not."""
+    """The fixture tells a block that reads the states from one that does not: none is a hit."""
+    engine = lab.open("mtp", target=target, snapshots=7, rows=8)
     nextn = Context.nextn
     monkeypatch.setattr(Context, "nextn", lambda self, rows: np.zeros_like(nextn(self, rows)))
     outcomes = runs(lab, engine)
     assert all(outcome.counters.drafted for outcome in outcomes)
-    assert rate(outcomes) < 0.01  # of 320 tokens, one is hit by chance now and then
+    assert [outcome.counters.accepted for outcome in outcomes] == [0] * len(PROMPTS)
 
 
+@pytest.mark.complaint(n=22)
 def test_the_adaptive_width_keeps_the_ids(lab: Any) -> None:
     engine = lab.open("mtp", target="qwen35", snapshots=4, draft_max=7)
     outcomes = runs(lab, engine, snapshots=4, controller="adaptive")
@@ -320,6 +323,7 @@ def test_a_head_of_more_rows_than_tokens_is_refused(lab: Any) -> None:
         read_head(fds, 321)
 
 
+@pytest.mark.complaint(n=5)
 def test_the_block_is_loaded_for_mtp_alone(lab: Any) -> None:
     """And a context of it without the block, which would end the process, is refused."""
     assert lab.open("mtp", target="qwen35", snapshots=7)._model.has_mtp
@@ -335,6 +339,7 @@ def test_a_target_without_a_block_is_refused(lab: Any) -> None:
     assert caught.value.diagnostics[0].code == "P529"
 
 
+@pytest.mark.complaint(n=23)
 def test_two_drafts_are_never_loaded(lab: Any) -> None:
     with lab.fds("qwen35") as target, lab.fds("draft") as draft:
         config = EngineConfig(target=target, draft=draft, strategy="mtp", draft_max=7, snapshots=7)

@@ -17,7 +17,7 @@ from power.backends.llamacpp.context import Context, ContextConfig
 from power.backends.llamacpp.model import Model
 from power.backends.llamacpp.target import LlamaTarget, Piece
 from power.diagnostics import PowerError
-from power.speculation.outcome import Finish
+from power.speculation.outcome import Finish, Outcome
 
 PROMPT = [1, 10, 20, 30, 40, 50]
 KEPT = [100, 101, 102, 103, 104, 105, 106]
@@ -32,7 +32,7 @@ def hybrid(lab: Any) -> Callable[..., Any]:
     """An engine on the hybrid target; S is 7 unless `config` says otherwise."""
 
     def open_(strategy: str = "prompt-lookup", **config: Any) -> Any:
-        return lab.open(strategy, target="qwen35", **({"snapshots": 7} | config))
+        return lab.open(strategy, **({"target": "qwen35", "snapshots": 7} | config))
 
     return open_
 
@@ -93,6 +93,7 @@ def test_the_fixture_is_recurrent(hybrid: Any) -> None:
     assert engine._context.snapshots == 5
 
 
+@pytest.mark.complaint(n=6)
 @SHAPES
 @pytest.mark.parametrize("rejected", range(8))
 def test_a_rejected_suffix_leaves_no_trace(hybrid: Any, rows: int | None, rejected: int) -> None:
@@ -151,6 +152,7 @@ def test_more_than_the_snapshots_is_replayed(
     assert np.array_equal(after(target, NEXT), in_one_pass(engine, kept, len(kept)))
 
 
+@pytest.mark.complaint(n=7)
 def test_a_state_is_saved_only_where_a_replay_may_need_it(
     hybrid: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,18 +255,58 @@ def test_a_cancel_at_any_step_is_exact(hybrid: Any, lab: Any, k: int, s: int, ro
             assert np.array_equal(actual, expected)
 
 
-@pytest.mark.parametrize(("k", "s", "most"), [(7, 7, 0), (7, 6, 1), (6, 6, 0), (10, 6, 1)])
-def test_replays_are_bounded(hybrid: Any, lab: Any, k: int, s: int, most: int) -> None:
-    """K wider than S replays at most once a request; the ids are the control's all along."""
-    engine = hybrid("mtp", draft_max=k, snapshots=s)
-    replays = []
+REPLAYS = pytest.mark.parametrize(
+    "bound", [(7, 7, 0), (7, 6, 1), (6, 6, 0), (10, 6, 1)], ids="K{0[0]}-S{0[1]}".format
+)
+"""K, S, and the most replays of a request."""
+RIGHT_AT_ONCE = {"qwen35": 33, "qwen35-wide": 153}
+"""A prompt along the walk from here has its first six tokens all proposed right."""
+
+
+def requests(lab: Any, engine: Any, **settings: Any) -> list[Outcome]:
+    """A run of each of five prompts, with the ids of its control."""
+    outcomes = []
     for start in (3, 30, 90, 150, 240):
         prompt = list(range(start, start + 9))
-        control = lab.run(engine, prompt, k=k, snapshots=s, control=True)
-        outcome = lab.run(engine, prompt, k=k, snapshots=s)
-        assert outcome.ids == control.ids
-        replays.append(outcome.counters.replays)
-    assert max(replays) == most
+        outcome = lab.run(engine, prompt, **settings)
+        assert outcome.ids == lab.run(engine, prompt, control=True, **settings).ids
+        outcomes.append(outcome)
+    return outcomes
+
+
+@pytest.mark.complaint(n=7)
+@pytest.mark.parametrize("target", RIGHT_AT_ONCE)
+@REPLAYS
+def test_replays_are_bounded(
+    hybrid: Any, lab: Any, target: str, bound: tuple[int, int, int]
+) -> None:
+    """K wider than S replays at most once a request; the ids are the control's all along."""
+    k, s, most = bound
+    engine = hybrid("mtp", target=target, draft_max=k, snapshots=s)
+    outcomes = requests(lab, engine, k=k, snapshots=s)
+    assert max(outcome.counters.replays for outcome in outcomes) == most
+
+
+@pytest.mark.parametrize("target", RIGHT_AT_ONCE)
+@REPLAYS
+def test_replays_are_bounded_at_adaptive_widths(
+    hybrid: Any, lab: Any, target: str, bound: tuple[int, int, int]
+) -> None:
+    """Narrow at first, so a replay is never its first signal; wide, it replays once at most."""
+    k, s, most = bound
+    engine = hybrid("mtp", target=target, draft_max=k, snapshots=s)
+    outcomes = requests(lab, engine, k=k, snapshots=s, controller="adaptive")
+    narrow = [outcome.counters for outcome in outcomes]
+    assert [(c.widened_round, c.replays) for c in narrow] == [(None, 0)] * 5
+    assert {width for c in narrow for width, _ in c.widths} == {min(k, s)}
+    prompt = list(range(RIGHT_AT_ONCE[target], RIGHT_AT_ONCE[target] + 40, 7))
+    counters = lab.run(engine, prompt, k=k, snapshots=s, controller="adaptive").counters
+    (first, rounds), *rest = counters.widths
+    assert first == min(k, s)
+    assert counters.replays <= most
+    if k > s:  # the wide shape opened, and a replay closed it again
+        assert (rounds, counters.widened_round) == (1, 1)
+        assert [width for width, _ in rest] == ([k, s] if counters.replays else [k])
 
 
 @pytest.fixture
@@ -279,6 +321,7 @@ def bare(lab: Any, models: Mapping[str, tuple[Path, ...]]) -> Iterator[Context]:
         yield context
 
 
+@pytest.mark.complaint(n=6)
 def test_the_library_says_yes_and_is_wrong(bare: Context) -> None:
     """Why `trim` has a mind of its own: a whole pass is within the snapshots, but not in them."""
     tokens = [5, 12, 19, 100, 33, 47, 250, 61]
@@ -314,6 +357,7 @@ def test_a_micro_batch_of_a_whole_pass_is_enough(hybrid: Any, lab: Any) -> None:
     assert lab.run(alone, PROMPT, k=0).error is None
 
 
+@pytest.mark.complaint(n=12)
 def test_a_micro_batch_without_room_beside_the_snapshots_is_refused(hybrid: Any) -> None:
     with pytest.raises(ValueError, match="too small"):
         hybrid(micro_batch=8)

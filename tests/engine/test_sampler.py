@@ -28,6 +28,7 @@ def session_at_a_row(engine: Any, sampling: SamplingConfig) -> Any:
     return session
 
 
+@pytest.mark.complaint(n=14)
 @pytest.mark.parametrize("name", STATES)
 def test_a_checkpoint_holds_the_whole_state(lab: Any, name: str) -> None:
     """The same draws follow it, however often it is returned to; without it they differ."""

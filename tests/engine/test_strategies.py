@@ -62,6 +62,7 @@ def test_p_min_shortens_proposals_and_nothing_else(lab: Any) -> None:
     assert actual.counters.drafted < expected.counters.drafted
 
 
+@pytest.mark.complaint(n=11)
 @pytest.mark.parametrize("rows", [None, 8])
 @pytest.mark.parametrize("left", [1, 2, 7, 8, 9, 20])
 def test_the_context_ends_alike(lab: Any, rows: int | None, left: int) -> None:
@@ -74,6 +75,7 @@ def test_the_context_ends_alike(lab: Any, rows: int | None, left: int) -> None:
     assert len(actual.ids) == left + 1
 
 
+@pytest.mark.complaint(n=9)
 def test_the_end_token_ends_the_request(lab: Any) -> None:
     """The model `ending` walks from any byte to `~` and from there to the end."""
     engine = lab.open("draft-model", target="ending", draft="ending")
@@ -85,6 +87,7 @@ def test_the_end_token_ends_the_request(lab: Any) -> None:
     assert actual.text.endswith(b"~")
 
 
+@pytest.mark.complaint(n=9)
 def test_a_stop_sequence_is_cut_wherever_it_falls(lab: Any) -> None:
     engine = lab.open("draft-model", rows=8)
     whole = lab.run(engine, PROMPTS[0], control=True)
@@ -155,6 +158,7 @@ SAMPLINGS = {
 }
 
 
+@pytest.mark.complaint(n=13)
 @pytest.mark.parametrize("name", SAMPLINGS)
 def test_sampling_does_not_depend_on_the_width(lab: Any, name: str) -> None:
     """One draw a token: a seed gives the same ids for every K, and without a proposer."""
@@ -187,6 +191,7 @@ def test_each_sampler_setting_has_an_effect(lab: Any) -> None:
     assert ids(temperature=0.0, repeat_penalty=100.0) != plain or len(set(plain)) == len(plain)
 
 
+@pytest.mark.complaint(n=14)
 def test_a_grammar_shapes_the_text(lab: Any) -> None:
     engine = lab.open("draft-model")
     outcome = lab.run(

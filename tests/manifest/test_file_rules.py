@@ -44,6 +44,7 @@ def test_provenance(head: str, lines: str) -> None:
     assert parse_manifest(f"{head}{lines}\n".encode(), "m").manifest.name == "tiny"
 
 
+@pytest.mark.complaint(n=20)
 @pytest.mark.parametrize(
     ("lines", "places"),
     [

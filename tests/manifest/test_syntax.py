@@ -60,6 +60,7 @@ def test_markers_inside_a_string_are_text(head: str) -> None:
     assert loaded.manifest.sampling.grammar == "<<<<<<< HEAD\n"
 
 
+@pytest.mark.complaint(n=23)
 @pytest.mark.parametrize(
     ("text", "name", "lines"),
     [

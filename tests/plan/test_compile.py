@@ -119,6 +119,7 @@ def test_a_pinned_file_that_is_no_model_is_refused_by_the_header_reader(
     assert codes(refusal(workspace)) == ["P201"]
 
 
+@pytest.mark.complaint(n=3)
 def test_a_draft_of_another_vocabulary_is_refused(workspace: Workspace) -> None:
     workspace.add("gguf/draft-vocab-swapped.gguf", "d.gguf")
     workspace.write(draft="d.gguf")
@@ -137,6 +138,7 @@ def test_allowed_differences_are_warnings_at_the_drafts_line(workspace: Workspac
     assert all(d.severity == "warning" and d.spans for d in done.warnings)
 
 
+@pytest.mark.complaint(n=5)
 def test_an_off_plan_does_not_open_the_draft(workspace: Workspace) -> None:
     workspace.write(draft="d.gguf", settings='[speculation]\nspec_mode = "off"\n')
     (workspace.folder / "d.gguf").unlink()
@@ -214,6 +216,7 @@ def test_a_split_model_without_its_shards_pinned_is_refused(workspace: Workspace
     assert codes(refusal(workspace)) == ["P447"]
 
 
+@pytest.mark.complaint(n=20)
 def test_a_damaged_second_shard_is_found(workspace: Workspace) -> None:
     split(workspace)
     path = workspace.folder / "m-00002-of-00002.gguf"

@@ -46,6 +46,7 @@ def test_the_rollback_rule_follows_the_target(
     assert plan.speculation.rollback == rule
 
 
+@pytest.mark.complaint(n=12)
 @pytest.mark.parametrize(("batch", "refused"), [(8, ["P411"]), (9, [])])
 def test_batch_holds_k_plus_two_rows(
     make_inputs: MakeInputs, batch: int, refused: list[str]
@@ -150,6 +151,7 @@ def test_kernel_settings_are_locked_as_they_were_asked_for(make_inputs: MakeInpu
     assert len({plan.lock.plan_sha256 for plan in plans}) == 3
 
 
+@pytest.mark.complaint(n=4)
 def test_a_proposal_wider_than_the_draft_is_refused_not_cut(make_inputs: MakeInputs) -> None:
     inputs = make_inputs(kind="dspark", max_width=6, speculation={"spec_draft_max": 7})
     with pytest.raises(PowerError) as caught:

@@ -36,6 +36,7 @@ def header_of(tmp_path: Path) -> Iterator[ReadHeader]:
         os.close(fd)
 
 
+@pytest.mark.complaint(n=16)
 @pytest.mark.parametrize(
     ("k", "s", "states"),
     [(7, 7, 7), (6, 6, 6), (3, 7, 3), (7, 6, 7), (10, 6, 7)],

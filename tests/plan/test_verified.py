@@ -59,6 +59,7 @@ def test_artifacts_are_found_beside_the_lock_or_below_a_root(
         assert len(found.draft) == 1
 
 
+@pytest.mark.complaint(n=20)
 @pytest.mark.parametrize("name", ["t.gguf", "d.gguf"])
 def test_one_flipped_bit_is_an_integrity_error(plan: Plan, workspace: Workspace, name: str) -> None:
     path = workspace.folder / name
@@ -141,6 +142,7 @@ def test_a_path_out_of_the_roots_is_refused(plan: Plan, workspace: Workspace) ->
     assert refusal(outside, workspace).diagnostics[0].code == "P220"
 
 
+@pytest.mark.complaint(n=16)
 @pytest.mark.parametrize(("layers", "device"), [(0, True), ("all", False)])
 def test_a_plan_that_does_not_fit_into_memory_is_refused_before_it_is_loaded(
     plan: Plan,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ text = letters | broken | st.binary(max_size=12)
 stop = st.text("ab€", min_size=1, max_size=2).map(str.encode) | st.binary(min_size=1, max_size=4)
 
 
+@pytest.mark.complaint(n=18)
 @settings(max_examples=1500, deadline=None)
 @given(text, st.lists(stop, max_size=3), st.lists(st.integers(1, 5), min_size=1), st.booleans())
 def test_chunks_together_are_the_text(

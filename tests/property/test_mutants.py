@@ -203,6 +203,7 @@ def _first_broken(cases: list[Case], using: Generate) -> Case | None:
     return None
 
 
+@pytest.mark.complaint(n=10)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_broken_rule_is_noticed(
     mutant: Mutant, cases: list[Case], monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,7 @@ def test_a_batch_is_allowed_where_the_engine_has_room_for_it() -> None:
     assert disagreements(rules) == []
 
 
+@pytest.mark.complaint(n=12)
 def test_a_staging_row_less_is_noticed() -> None:
     assert disagreements(BATCH.build()) == [(k, k + 1) for k in range(1, 9)]
 
@@ -95,5 +96,6 @@ def test_another_text_is_noticed_at_every_id(vocabularies: list[Vocabulary]) -> 
     assert unnoticed(comparison, vocabularies) == []
 
 
+@pytest.mark.complaint(n=3)
 def test_comparing_from_id_five_is_noticed(vocabularies: list[Vocabulary]) -> None:
     assert unnoticed(FROM_FIVE.build(), vocabularies) == [0, 1, 2, 3, 4]

@@ -15,6 +15,10 @@ from tests.property import sweeps
 from tests.property.harness import VOCABULARY, Case, check
 
 
+@pytest.mark.complaint(n=9)
+@pytest.mark.complaint(n=10)
+@pytest.mark.complaint(n=13)
+@pytest.mark.complaint(n=14)
 @pytest.mark.parametrize("sweep", sweeps.SWEEPS)
 def test_every_case_equals_plain_decoding(sweep: str) -> None:
     for case in sweeps.SWEEPS[sweep]():
@@ -79,6 +83,8 @@ def test_any_case_equals_plain_decoding(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.complaint(n=1)
+@pytest.mark.complaint(n=17)
 @settings(max_examples=300, deadline=None)
 @given(
     cases(),

@@ -66,6 +66,7 @@ def decode(model: ScriptedModel, proposer: Proposer, controller: Controller, n: 
     )
 
 
+@pytest.mark.complaint(n=8)
 def test_a_self_draft_is_accepted_whole_for_200_rounds() -> None:
     """A draft whose memory is one token off would lose its last proposal each round."""
     model = ScriptedModel(SIZE, seed=4)
@@ -77,6 +78,7 @@ def test_a_self_draft_is_accepted_whole_for_200_rounds() -> None:
     assert outcome.counters.accepted_by_position == [ROUNDS] * K
 
 
+@pytest.mark.complaint(n=22)
 @pytest.mark.parametrize("pause", [1, 2, 5, 11])
 def test_a_draft_that_was_paused_is_as_good_as_fresh(pause: int) -> None:
     """Width 0 for some rounds, then K again: the proposer has kept up."""

@@ -50,6 +50,7 @@ def test_the_signed_bytes_are_kept() -> None:
     assert verify(RECEIPT).payload == payload_of(RECEIPT) == rfc8785.dumps(STATEMENT)
 
 
+@pytest.mark.complaint(n=24)
 @pytest.mark.parametrize(("name", "statement"), list(tampered(STATEMENT)))
 def test_a_changed_statement_fails_under_the_old_signature(name: str, statement: Any) -> None:
     envelope = bundle.decode(RECEIPT)
@@ -66,6 +67,7 @@ def test_a_changed_bundle_fails(name: str, document: Any) -> None:
     assert error.exit_code in {ExitCode.CANNOT_JUDGE, ExitCode.BROKEN_TRUST}
 
 
+@pytest.mark.complaint(n=24)
 def test_every_byte_of_a_receipt_matters() -> None:
     """A flipped bit anywhere is refused, or leaves exactly what was signed."""
     refused: set[str] = set()
@@ -100,6 +102,7 @@ def test_an_unknown_key_fails(key: PrivateKey) -> None:
     assert error.diagnostics[0].found == keys.keyid(PUBLIC)
 
 
+@pytest.mark.complaint(n=24)
 def test_no_key_is_no_trust() -> None:
     error = refusal(RECEIPT, key=None)
     assert codes(error) == {"P612"}

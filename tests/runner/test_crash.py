@@ -138,6 +138,7 @@ def test_after_a_failure_the_runner_is_closed(make_runner: MakeRunner) -> None:
             runner.generate(Request("copy:a"))
 
 
+@pytest.mark.complaint(n=5)
 def test_a_strategy_that_did_not_run_is_a_failure(
     make_runner: MakeRunner, make_plan: MakePlan
 ) -> None:

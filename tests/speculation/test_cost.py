@@ -141,6 +141,7 @@ def worlds(draw: st.DrawFn) -> World:
     return found
 
 
+@pytest.mark.complaint(n=2)
 @settings(max_examples=600, deadline=None)
 @given(worlds())
 def test_it_never_loses_more_than_its_bound(found: World) -> None:

@@ -61,6 +61,7 @@ def test_a_prompt_that_does_not_fit_never_reaches_the_engine() -> None:
     assert done.faults.calls == {}
 
 
+@pytest.mark.complaint(n=11)
 def test_a_prompt_that_fills_the_context_yields_one_token() -> None:
     done = check(Case(prompt=(A,) * 5, left=1))
     assert (done.outcome.finish, len(done.outcome.ids)) == (Finish.CONTEXT, 1)
@@ -140,6 +141,7 @@ def test_a_transaction_that_is_not_open_has_no_checkpoint() -> None:
         _ = transaction.target_checkpoint
 
 
+@pytest.mark.complaint(n=6)
 def test_a_refused_trim_is_replayed_but_is_not_the_guard() -> None:
     done = check(Case(proposer="anti-oracle", trim="refuse", max_tokens=6))
     counters = done.outcome.counters
@@ -147,6 +149,7 @@ def test_a_refused_trim_is_replayed_but_is_not_the_guard() -> None:
     assert (counters.guard_round, counters.clamped_width) == (None, None)
 
 
+@pytest.mark.complaint(n=25)
 def test_time_is_spent_in_the_phase_that_spends_it() -> None:
     """A clock that only moves inside one call charges that call's phase, and no other."""
     spent = {}

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import pytest
+
 from power.speculation.controller import FixedController
 from power.speculation.guard import ReplayGuard
 from power.speculation.outcome import Counters, Phase, Settings
@@ -15,6 +17,7 @@ def counted(tally: Tally) -> Counters:
     return tally.counters(ReplayGuard(SETTINGS), FixedController(3), clock)
 
 
+@pytest.mark.complaint(n=25)
 def test_every_interval_is_in_exactly_one_phase() -> None:
     times: Iterator[int] = iter([100, 103, 110, 125, 126])
     clock = PhaseClock(lambda: next(times))

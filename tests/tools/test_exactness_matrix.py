@@ -123,3 +123,15 @@ def test_prompts_start_with_a_single_token() -> None:
     found = prompts(5, 320)
     assert [len(p) for p in found] == [1, 18, 18, 54, 36]
     assert all(3 <= token < 319 for prompt in found for token in prompt)
+
+
+def test_the_page_has_every_pair(files: dict[str, Path]) -> None:
+    """A page of before a fixture was added says less than the command does."""
+    native = {"mtp": "native head"}
+    expected = {
+        (pair.target, pair.draft or native.get(pair.strategy, "no model"), pair.strategy)
+        for pair in pairs(files, matrix.MADE_FOR)
+    }
+    rows = matrix.PAGE.read_text("utf-8").splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows if row[:1] == "|"]
+    assert {tuple(row[:3]) for row in cells[2:]} == expected

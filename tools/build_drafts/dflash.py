@@ -42,6 +42,7 @@ QUERY_GAIN = 20.0  # norm weight of queries: attention is all or nothing
 DAMPING = 0.45  # weight of the head that looks one row further back: the nearest one decides
 RIGHT, WRONG = 0.8, 1.0  # the two votes: right twice beats wrong once
 KERNEL, GROUP = 3, 16
+AXES = 4  # coordinates of a position, where it has several
 GATE = 1.0  # weight of the pairs' votes of DFlash2
 CONFIDENT, OF_TOKEN = 1.5, 2.0  # of the confidence head: bias, weight of one coordinate
 
@@ -55,7 +56,7 @@ class BlockDraft:
     block: rows of a block. from_anchor: DSpark proposes from the anchor's slot on.
     confidence: DSpark has a confidence head; it goes by the token before (`sure`).
     sections: rotary sections as in drafts for targets with positions of several
-    coordinates, of which only the first one turns.
+    coordinates, here so that a slot finds its row only where all four are right.
     """
 
     name: str
@@ -99,6 +100,10 @@ class BlockDraft:
         return self.kind == "dspark" and self.from_anchor
 
     @property
+    def _comb(self) -> _Comb:
+        return (_CombOfAxes if self.sections else _Comb)(self.walk.width)
+
+    @property
     def _top_k(self) -> int:
         """The widest lattice that fits a row: k candidates and k * k scores."""
         return int((self.walk.width + 0.25) ** 0.5 - 0.5)
@@ -107,7 +112,7 @@ class BlockDraft:
         file.number("block_size", self.block)
         file.layers(self.layers)
         if self.sections:
-            file.writer.add_array("dflash.rope.dimension_sections", [self.walk.width // 2, 0, 0, 0])
+            file.writer.add_array("dflash.rope.dimension_sections", [1] * AXES)  # and over again
         if self.kind == "dspark":
             file.flag("sample_from_anchor", value=self.from_anchor)
             file.flag("has_confidence_head", value=self.confidence)
@@ -125,7 +130,7 @@ class BlockDraft:
         file.weight("fc", np.hstack([(fused + phase) / count] * count))
         file.weight("output_norm", np.full(width, SHARPNESS))
         file.ones(width, "enc.output_norm", "blk.0.attn_norm", "blk.0.attn_k_norm")
-        file.weight("blk.0.attn_q_norm", np.full(width, QUERY_GAIN))
+        file.weight("blk.0.attn_q_norm", np.full(width, self._comb.gain))
         for name, matrix in self._attention().items():
             file.weight(f"blk.0.{name}", matrix)
         file.idle_feed_forward(0, width, INNER)
@@ -135,10 +140,11 @@ class BlockDraft:
         walk, width = self.walk, self.walk.width
         parts: dict[str, list[npt.NDArray[np.floating]]] = {"q": [], "k": [], "v": [], "o": []}
         key = np.zeros((width, width))
-        key[:, FEATURE], key[-1, MASKED], key[width // 2 - 2, TOKEN] = _comb(width), 1.0, 1.0
+        comb = self._comb
+        key[:, FEATURE], key[-1, MASKED], key[width // 2 - 2, TOKEN] = comb.key(), 1.0, 1.0
         for distance in range(1, self.block + 1):
             query = np.zeros((width, width))
-            query[:, MASKED] = query[:, TOKEN] = _looking_back(width, distance)
+            query[:, MASKED] = query[:, TOKEN] = comb.query(distance)
             steps = distance - 1 + self._anchored
             parts["q"].append(query)
             parts["o"].append(self._vote(steps) * DAMPING ** (distance - 1))
@@ -195,27 +201,54 @@ class BlockDraft:
             file.weight(f"blk.0.{part}_conv_proj", np.zeros((2 * KERNEL * width // GROUP, width)))
 
 
-def _comb(size: int) -> Matrix:
+class _Comb:
     """A key whose rotary score falls off with the distance from where it is looked for.
 
     It fills the first half of the quickly turning pairs; pair i of a rotary
     embedding in NeoX order is coordinates i and i + size / 2.
     """
-    out = np.zeros(size, np.float32)
-    out[: size // 8] = 1.0
-    return out / np.float32(np.linalg.norm(out))
+
+    gain = QUERY_GAIN
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._fast = size // 8
+        self._angles = 10000.0 ** (-np.arange(self._fast) / (size / 2))
+        self._weights = np.ones(self._fast)
+        self._nearest = float(np.cos(self._angles).mean())
+
+    def key(self) -> Matrix:
+        """One row, float32 [size]."""
+        out = np.zeros(self._size, np.float32)
+        out[: self._fast] = np.sqrt(self._weights)
+        return out / np.float32(np.linalg.norm(out))
+
+    def query(self, distance: int) -> Matrix:
+        """What scores the key highest at `distance`, and masks between that and the next best."""
+        half, fast, angles = self._size // 2, self._fast, self._angles
+        query = np.zeros(self._size)
+        query[:fast] = np.cos(distance * angles) * np.sqrt(self._weights)
+        query[half : half + fast] = -np.sin(distance * angles) * np.sqrt(self._weights)
+        query /= np.linalg.norm(query)
+        between = np.arctan((1 + self._nearest) / 2)
+        query *= np.cos(between)
+        query[-1] = np.sin(between)  # the slowest pair: the same at any distance
+        return query.astype(np.float32)
 
 
-def _looking_back(size: int, distance: int) -> Matrix:
-    """The query that scores `_comb` highest at `distance`, and masks between that and one off."""
-    fast = size // 8
-    angles = 10000.0 ** (-np.arange(fast) / (size / 2))
-    query = np.zeros(size)
-    query[:fast] = np.cos(distance * angles)
-    query[size // 2 : size // 2 + fast] = -np.sin(distance * angles)
-    query /= np.linalg.norm(query)
-    one_off = float(np.cos(angles).mean())
-    between = np.arctan((1 + one_off) / 2)
-    query *= np.cos(between)
-    query[-1] = np.sin(between)  # the slowest pair: the same at any distance
-    return query.astype(np.float32)
+class _CombOfAxes(_Comb):
+    """The same where pair i turns with coordinate i % 4 of a position.
+
+    All four coordinates weigh alike: the key is lost when a single one is one
+    off. The fourth is 0 in a text, so that its pairs do not turn.
+    """
+
+    gain = 80 * QUERY_GAIN  # what is lost has no weight at all: the last norm would amplify it
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        axes = np.arange(self._fast) % AXES
+        lost = 1 - np.cos(self._angles)  # by a pair whose coordinate is one off
+        self._weights = 1 / np.array([lost[axes == axis].sum() for axis in range(AXES)])[axes]
+        self._angles[axes == AXES - 1] = 0.0
+        self._nearest = 1 - 1 / float(self._weights.sum())

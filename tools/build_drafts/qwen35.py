@@ -27,7 +27,7 @@ HEADS, KV_HEADS, HEAD = 4, 2, 16
 INNER = 64
 CONV, STATE, GROUPS, RANK = 4, 32, 2, 4
 SECTIONS = (3, 3, 2, 0)  # pairs of a head that turn with each coordinate of a position
-RIGHT, WRONG = 0.8, 0.85  # the two votes: right twice beats wrong once
+RIGHT, WRONG = 0.8, 0.9  # the two votes: right twice beats wrong once, and wrong beats right
 ASTRAY = (3, 5)  # steps too far that either vote alone prefers
 
 

@@ -6,6 +6,11 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast this machine is, is no property of the code.
+settings.register_profile("power", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("power")
 
 
 @pytest.fixture(scope="session", autouse=True)

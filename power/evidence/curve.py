@@ -21,11 +21,25 @@ def medians(times: Iterable[Timed]) -> dict[int, Fraction]:
     return found
 
 
+def rebuild(passes: Iterable[Timed]) -> Fraction:
+    """What a pass takes longer behind one of another size, in ns: the sum over numbers of cells.
+
+    At each, the median over sizes of the difference of medians, no less than 0.
+    """
+    longer: dict[int, list[Fraction]] = {}
+    for timed in passes:
+        if timed.first_ns:
+            first, again = (median([Fraction(n) for n in ns]) for ns in (timed.first_ns, timed.ns))
+            longer.setdefault(timed.cells, []).append(first - again)
+    return sum((max(Fraction(0), median(found)) for found in longer.values()), Fraction(0))
+
+
 def cost_of(passes: Sequence[Timed], drafts: Sequence[Timed]) -> Cost:
     """The costs that were measured; passes of one row are among them.
 
     A proposal is a line through the shortest and the longest one: what asking costs,
-    and what a token costs. Neither is below 0.
+    and what a token costs. Neither is below 0, and no more is what a pass costs more
+    behind one of another size: of all sizes the median.
     """
     spent = medians(passes)
     unit = spent[1]
@@ -40,5 +54,6 @@ def cost_of(passes: Sequence[Timed], drafts: Sequence[Timed]) -> Cost:
     return Cost(
         draft_call=decimal(call / unit, PLACES),
         draft_step=decimal(step / unit, PLACES),
+        rebuild=decimal(rebuild(passes) / unit, PLACES),
         rows={str(size): decimal(spent[size] / unit, PLACES) for size in sorted(spent)},
     )

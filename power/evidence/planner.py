@@ -7,7 +7,7 @@ natural shape. Speed-up = cost target-only / cost; over prompts the geometric me
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -133,7 +133,7 @@ def judge(trace: Trace, cost: Cost, candidate: Candidate) -> Judged | None:
     setting = candidate.setting
     costs = costs_of(cost, setting.draft_max, candidate.rows)
     if setting.strategy in LOOKUPS:
-        costs = type(costs)(costs.rows)  # whatever was recorded, a lookup drafts for nothing
+        costs = replace(costs, call=0, step=0)  # whatever was recorded: a lookup drafts for nothing
     plain = costs_of(cost, 0, None).rows[0]
     runs: list[Simulated] = []
     ratios: list[Fraction] = []
@@ -164,11 +164,7 @@ def survey(trace: Trace, *, fixed: bool = False) -> list[Judged]:
             "the trace has no costs to compare by",
             hint="record it with `power tune`, which measures them",
         )
-    cost = Cost(
-        draft_call=trace.costs.draft_call,
-        draft_step=trace.costs.draft_step,
-        rows=trace.costs.rows,
-    )
+    cost = Cost(**trace.costs.model_dump())
     found = (judge(trace, cost, one) for one in candidates(trace, cost, fixed=fixed))
     return [one for one in found if one is not None]
 

@@ -195,4 +195,10 @@ def _report(tuned: Tuned, trace_sha256: str) -> TuneReport:
 
 
 def _timed(timed: Timed) -> TimedPart:
-    return TimedPart(cells=timed.cells, size=timed.size, drafted=timed.drafted, ns=list(timed.ns))
+    return TimedPart(
+        cells=timed.cells,
+        size=timed.size,
+        drafted=timed.drafted,
+        ns=list(timed.ns),
+        first_ns=list(timed.first_ns) or None,
+    )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 from power.backends.lookup import NgramContext, PromptLookup
@@ -56,7 +57,8 @@ class Simulated:
     def cost(self, costs: Costs) -> int:
         """In the unit of `costs`, whose rows are those of the shape."""
         drafts = costs.call * self.calls + costs.step * self.steps
-        return drafts + sum(costs.rows[width] for width in self.passes)
+        turns = sum(costs.turn(before, width) for before, width in pairwise(self.passes))
+        return drafts + turns + sum(costs.rows[width] for width in self.passes)
 
 
 def simulate(

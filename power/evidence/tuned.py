@@ -69,13 +69,15 @@ class TimedPart(Part):
     """How long one thing took behind `cells` tokens, in nanoseconds by repeat.
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that were
-    proposed; 0 for a pass.
+    proposed; 0 for a pass. ns: of a pass, right behind one of its own size; first_ns: of a
+    pass, behind one of another size.
     """
 
     cells: Count
     size: Count
     drafted: Count
     ns: list[Count]
+    first_ns: list[Count] | None = None
 
 
 class TuneReport(Part):
@@ -140,6 +142,7 @@ def chosen_settings(chosen: Judged | None, cost: Cost) -> dict[str, Any]:
         found["cost"] = {
             "draft_call": "0" if lookup else cost.draft_call,
             "draft_step": "0" if lookup else cost.draft_step,
+            **({"rebuild": cost.rebuild} if chosen.candidate.rows is None else {}),
             "rows": {rows: spent for rows, spent in cost.rows.items() if int(rows) <= most},
         }
     return found
@@ -179,7 +182,7 @@ def traced_costs(trace: Trace, cost: Cost) -> Trace:
 
 def costs_part(cost: Cost) -> TracedCosts:
     """Costs as a trace and a report hold them."""
-    return TracedCosts(draft_call=cost.draft_call, draft_step=cost.draft_step, rows=dict(cost.rows))
+    return TracedCosts(**cost.model_dump())
 
 
 def report_bytes(report: TuneReport) -> bytes:

@@ -140,6 +140,9 @@ class Cost(Section):
 
     draft_call: Decimal = Field("0", description="asking the proposer once; 0 for a lookup")
     draft_step: Decimal = Field("0", description="each token that it proposes")
+    rebuild: Decimal = Field(
+        "0", description="what a pass costs more behind one of another row count"
+    )
     rows: Annotated[dict[RowCount, Decimal], AfterValidator(text_rules.by_rows)] = Field(
         description="a pass, by its number of rows", min_length=1, max_length=65
     )

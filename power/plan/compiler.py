@@ -238,7 +238,10 @@ def _controller(settings: Settings, resolution: Resolution) -> dict[str, Any]:
     most = asked.spec_draft_max + 1
     used = {graph.rows or most} if graph.shape == "fixed" else set(range(1, most + 1))
     rows = {count: cost for count, cost in asked.cost.rows.items() if int(count) in used}
-    return {"controller": kind, "cost": asked.cost.model_dump() | {"rows": rows}}
+    cost = asked.cost.model_dump() | {"rows": rows}
+    if graph.shape == "fixed":
+        cost["rebuild"] = "0"  # every pass has the shape of the one before
+    return {"controller": kind, "cost": cost}
 
 
 def _reduced_head(

@@ -129,10 +129,12 @@ class Cost(_Frozen):
     """What a round costs, in passes of one row: what the cost controller weighs.
 
     `rows`: a pass, by its number of rows, ascending; no other row count is used.
+    `rebuild`: what it costs more behind a pass of another row count (0 at a fixed shape).
     """
 
     draft_call: Decimal
     draft_step: Decimal
+    rebuild: Decimal
     rows: Annotated[dict[RowCount, Decimal], AfterValidator(_ascending)]
 
 

@@ -109,6 +109,7 @@ def _speculation(plan: Plan) -> Iterator[Line]:
     if spec.cost is not None:
         passes = ", ".join(f"{cost} for {rows}" for rows, cost in spec.cost.rows.items())
         yield "costs", f"draft {spec.cost.draft_call} and {spec.cost.draft_step} a token"
+        yield "", f"another row count than before: {spec.cost.rebuild}"
         yield "", f"passes, by rows: {passes}"
 
 

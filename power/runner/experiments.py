@@ -14,7 +14,6 @@ from power.runner.messages import (
     RowBits,
     Rows,
     RowsRead,
-    Timed,
     Trial,
     Tried,
 )
@@ -98,13 +97,16 @@ def _is_row(row: RowBits) -> bool:
 
 def curve_contradiction(curve: Curve, found: CurveRead) -> str | None:
     """Why `found` cannot answer `curve`; None when it can."""
-    for timed, sizes in ((found.passes, curve.counts), (found.drafts, curve.widths)):
+    for timed, sizes, firsts in (
+        (found.passes, curve.counts, curve.repeats),
+        (found.drafts, curve.widths, 0),
+    ):
         if [(t.cells, t.size) for t in timed] != list(product(curve.cells, sizes)):
             return "times that nobody asked for"
-        if any(_is_odd(one, curve.repeats) for one in timed):
+        if any(_is_odd(t.ns, curve.repeats) or _is_odd(t.first_ns, firsts) for t in timed):
             return f"a time that is none, or not {curve.repeats} of them"
     return None if found.number == curve.number else "the times of another experiment"
 
 
-def _is_odd(timed: Timed, repeats: int) -> bool:
-    return len(timed.ns) != repeats or min(timed.ns, default=0) < 0
+def _is_odd(ns: Sequence[int], repeats: int) -> bool:
+    return len(ns) != repeats or min(ns, default=0) < 0

@@ -125,7 +125,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Time passes of each row count of `counts` behind each number of `cells`, in turn.
+    """Time passes of each row count of `counts` behind each number of `cells`, in turn and twice.
 
     widths: proposals of the plan's own proposer to time too, by their longest
     length. Of each, `repeats` are timed after `warmup` that are not.
@@ -294,7 +294,8 @@ class Timed:
     """How long one thing took behind `cells`, by repeat.
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that
-    were proposed, the same in every repeat; 0 for a pass.
+    were proposed, the same in every repeat; 0 for a pass. ns: of a pass, right behind
+    one of its own size. first_ns: of a pass, behind one of another size.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -302,6 +303,7 @@ class Timed:
     size: int
     drafted: int
     ns: tuple[int, ...]
+    first_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,18 +157,27 @@ def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
 
 
 def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
+    """Each size twice in a row: behind a pass of another size, and behind one of its own."""
     target = session.target
-    spent: dict[int, list[int]] = {count: [] for count in curve.counts}
-    for repeat in range(curve.warmup + curve.repeats):
-        for count in _in_turn(curve.counts, repeat):
-            ahead(0)
-            checkpoint = target.checkpoint()
-            start = time.perf_counter_ns()
-            target.evaluate(curve.ids[cells : cells + count])
-            spent[count].append(time.perf_counter_ns() - start)
-            target.restore(checkpoint)
-    for count, ns in spent.items():
-        yield Timed(cells, count, 0, tuple(ns[curve.warmup :]))
+    first: dict[int, list[int]] = {count: [] for count in curve.counts}
+    again: dict[int, list[int]] = {count: [] for count in curve.counts}
+    for _ in range(curve.warmup + curve.repeats):
+        for count in curve.counts:
+            for spent in (first, again):
+                ahead(0)
+                checkpoint = target.checkpoint()
+                start = time.perf_counter_ns()
+                target.evaluate(curve.ids[cells : cells + count])
+                spent[count].append(time.perf_counter_ns() - start)
+                target.restore(checkpoint)
+    for count in curve.counts:
+        yield Timed(
+            cells,
+            count,
+            0,
+            tuple(again[count][curve.warmup :]),
+            tuple(first[count][curve.warmup :]),
+        )
 
 
 def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:

@@ -3,6 +3,8 @@
 Speed-up = E / (draft + pass): E tokens are expected of a round, and its cost is
 that of drafting and of a pass with its rows, in units of a target-only pass.
 The width of a round maximises that ratio, and is 0 where target-only is as good.
+A pass of another row count than the one before costs more: the way back to
+target-only is reckoned with when it is left, so a width that pays is kept.
 
 It cannot lose much, whatever is accepted: a ledger holds what the request has
 cost so far against what it would have cost target-only, and a round whose worst
@@ -92,6 +94,7 @@ class CostController:
             for width in range(self._least, self._widest + 1)
         )
         self._asked = 0
+        self._before = 0  # the width of the last pass
         self._spent = 0  # on the draft of this round
 
     def ask(self) -> int:
@@ -116,7 +119,10 @@ class CostController:
         emitted: Sequence[int],
     ) -> None:
         """Enter the round into the ledger, and learn from its tokens."""
-        self._ledger.enter(self._spent + self._costs.rows[drafted], len(emitted))
+        costs = self._costs
+        turn = costs.turn(self._before, drafted)
+        self._ledger.enter(self._spent + costs.rows[drafted] + turn, len(emitted))
+        self._before = drafted
         self._rehearsal.watch(emitted)
 
     def _worth_asking(self) -> int:
@@ -124,19 +130,19 @@ class CostController:
         if not self._may_pay:
             return 0
         costs, ledger = self._costs, self._ledger
-        plain = costs.rows[0]
+        plain, idle = costs.rows[0], self._excess(0)
         pays, rate, saving = 0, MARGIN / plain, False
         probe, nearest = 0, 0.0
         for width, expected in enumerate(self._expected(UNGRADED_RUN, self._widest)):
             if width < self._least:
                 continue
             draft, rows = costs.draft(width), costs.rows[width]
-            paid = expected / (draft + rows)
+            paid = expected / (draft + rows + self._premium(width))
             if paid > rate:
                 saving = True
-                if ledger.affords(draft + max(0, rows - plain)):
+                if ledger.affords(draft + max(idle, self._excess(width))):
                     pays, rate = width, paid
-            if paid > nearest and ledger.affords_probe(draft):
+            if paid > nearest and ledger.affords_probe(draft + idle):
                 probe, nearest = width, paid
         # What would pay and cannot be afforded yet is waited for, not probed.
         return pays if saving else probe
@@ -149,10 +155,21 @@ class CostController:
         for width, expected in enumerate(self._expected(run, most)):
             if width < max(1, least):
                 continue
-            paid = expected / (rows[width] + spent)
-            if paid > rate and self._ledger.affords(spent + rows[width] - plain):
+            paid = expected / (rows[width] + spent + self._premium(width))
+            if paid > rate and self._ledger.affords(spent + self._excess(width)):
                 best, rate = width, paid
         return best
+
+    def _premium(self, width: int) -> int:
+        """What passes of `width` cost more for the turns that they bring, the last one back too."""
+        costs, before = self._costs, self._before
+        return costs.turn(before, width) + (0 if before else costs.turn(width, 0))
+
+    def _excess(self, width: int) -> int:
+        """What a pass of `width` and the way back lose where nothing is accepted."""
+        costs = self._costs
+        turns = costs.turn(self._before, width) + costs.turn(width, 0)
+        return costs.rows[width] - costs.rows[0] + turns
 
     def _expected(self, run: int, most: int) -> list[float]:
         """Tokens that a round of width 0, 1, ... `most` yields: 1, and the sums of its products."""

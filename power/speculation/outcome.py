@@ -47,15 +47,22 @@ class Costs:
         shape, for k from 0 to K; `rows[0]` is a target-only pass.
     call: asking the proposer once. step: each token that it proposes. Both are 0
         for a lookup.
+    rebuild: what a pass costs more behind one of another row count: the engine keeps
+        the graph of its last pass, and builds another for another shape.
     """
 
     rows: tuple[int, ...]
     call: int = 0
     step: int = 0
+    rebuild: int = 0
 
     def draft(self, tokens: int) -> int:
         """What proposing `tokens` (>= 0) costs."""
         return self.call + self.step * tokens if tokens else 0
+
+    def turn(self, before: int, width: int) -> int:
+        """What a pass of `width` proposed tokens costs more behind one of `before`."""
+        return self.rebuild if before != width else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def test_the_library_agrees(accepts: Any, text: str) -> None:
     assert accepts(text) == (fault is None), fault
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS | RULES)
 def test_the_library_agrees_on_any_text(accepts: Any, text: str) -> None:
     fault = grammar_fault(text)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.backends.lookup import NgramContext, PromptLookup
@@ -125,7 +125,7 @@ def same(simulated: Simulated, outcome: Outcome, target: WatchedTarget) -> None:
     assert list(simulated.passes) == passes
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=500)
 @given(cases(), st.sampled_from([*KINDS, "prompt-lookup", "ngram-context"]))
 def test_a_simulated_run_is_the_real_one(case: Case, kind: str) -> None:
     """All counters, the passes with their rows, and the replays."""
@@ -158,6 +158,8 @@ def test_the_cost_of_a_run_is_its_passes_and_its_drafts() -> None:
     costs = COSTS[1]
     drafts = 3 * costs.call + 7 * costs.step
     assert found.cost(costs) == drafts + 2 * costs.rows[3] + costs.rows[1]
+    turning = replace(costs, rebuild=90_000)
+    assert found.cost(turning) == found.cost(costs) + 90_000  # once, from width 3 to 1
 
 
 def test_a_replay_costs_a_pass() -> None:

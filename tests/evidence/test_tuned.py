@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from power.diagnostics import PowerError
-from power.evidence.curve import cost_of, medians
+from power.evidence.curve import cost_of, medians, rebuild
 from power.evidence.planner import choose, survey
 from power.evidence.tuned import check_open, chosen_settings, profile_text
 from power.manifest.load import parse_manifest, parse_profile
@@ -54,7 +54,25 @@ def test_costs_are_medians_in_passes_of_one_row() -> None:
         timed(2, 215, 215, 215, cells=99),
     ]
     assert medians(passes) == {1: 200, 2: 400}
-    assert cost_of(passes, ()) == Cost(draft_call="0", draft_step="0", rows={"1": "1", "2": "2"})
+    assert cost_of(passes, ()).model_dump() == {
+        "draft_call": "0",
+        "draft_step": "0",
+        "rebuild": "0",
+        "rows": {"1": "1", "2": "2"},
+    }
+
+
+def test_a_rebuild_is_what_a_pass_takes_longer_behind_one_of_another_size() -> None:
+    """The median over sizes at each number of cells; what was only noise is nothing."""
+    passes = [
+        Timed(8, 1, 0, (100, 101, 99), (108, 110, 109)),
+        Timed(8, 2, 0, (180, 180, 180), (190, 190, 190)),
+        Timed(8, 3, 0, (300, 300, 300), (330, 330, 330)),
+        Timed(99, 1, 0, (100, 100, 100), (98, 98, 98)),
+        Timed(99, 2, 0, (200, 200, 200), (199, 199, 199)),
+    ]
+    assert rebuild(passes) == 10
+    assert cost_of(passes, ()).rebuild == "0.05"
 
 
 def test_a_proposal_costs_a_call_and_its_tokens() -> None:
@@ -63,6 +81,7 @@ def test_a_proposal_costs_a_call_and_its_tokens() -> None:
     assert cost_of(passes, drafts).model_dump() == {
         "draft_call": "0.2",
         "draft_step": "0.1",
+        "rebuild": "0",
         "rows": {"1": "1"},
     }
 
@@ -109,7 +128,7 @@ def test_the_profile_keeps_what_is_not_tuned() -> None:
 
 def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     trace = traced(Case(max_tokens=30, left=90, seed=1))
-    cost = Cost(draft_call="0.1", draft_step="0.2", rows=STEEP)
+    cost = Cost(draft_call="0.1", draft_step="0.2", rebuild="0.07", rows=STEEP)
     weighed = [
         one
         for one in survey(trace)
@@ -121,6 +140,7 @@ def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     assert by_strategy["draft-model"] == {
         "draft_call": "0.1",
         "draft_step": "0.2",
+        "rebuild": "0.07",
         "rows": {"1": "1", "2": "1.8", "3": "2.4", "4": "2.9"},
     }
     assert by_strategy["prompt-lookup"]["draft_step"] == "0"

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.fuzzing.drive import Engine
@@ -25,7 +25,7 @@ MEMORY = 24 << 20
 PAIRS = 200
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(name=st.sampled_from(sorted(SEEDS)), number=st.integers(0, 2**32))
 def test_every_contract_judges_any_change(name: str, number: int) -> None:
     seed = SEEDS[name]

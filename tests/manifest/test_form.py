@@ -230,7 +230,7 @@ def comments(text: str) -> Counter[str]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(manifests())
 def test_the_meaning_and_the_comments_stay(text: str) -> None:
     found = canonical(text, "m.toml")
@@ -241,7 +241,6 @@ def test_the_meaning_and_the_comments_stay(text: str) -> None:
     assert canonical(found, "m.toml") == found
 
 
-@settings(deadline=None)
 @given(manifests())
 def test_the_order_of_tables_does_not_matter(text: str) -> None:
     lines = [line for line in canonical(text, "m").split("\n") if line.startswith("[")]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from power.diagnostics import PowerError, as_text
@@ -139,7 +139,6 @@ DEFAULTS = {
 }
 
 
-@settings(deadline=None)
 @given(WIDTHS, WIDTHS)
 def test_merging_is_the_union_with_the_manifest_on_top(
     above: dict[str, object], below: dict[str, object]

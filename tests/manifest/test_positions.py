@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from power.manifest.positions import DOTTED_LIMIT, WALK_LIMIT, Path, positions
@@ -87,7 +87,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(KEYS, VALUES, max_size=4))
 def test_every_scalar_is_found_where_it_is_written(content: dict[str, Any]) -> None:
     """Parsing the spelling at the place of a value gives that value."""

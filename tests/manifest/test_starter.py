@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from power.diagnostics import PowerError
@@ -83,7 +83,6 @@ def test_names_from_paths(path: str, name: str) -> None:
     assert name_from(path) == name
 
 
-@settings(deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_any_file_name_is_written_right_or_refused(stem: str) -> None:
     """What a file is called cannot add a line to the manifest."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import PydanticCustomError
 
@@ -97,7 +97,6 @@ def test_what_is_no_path(value: str, says: str) -> None:
         text_rules.relative_path(value)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_a_path_that_passes_stays_below_any_root(value: str) -> None:
     try:
@@ -161,7 +160,6 @@ def test_requirements_are_distinct_names(head: str, refused: Refused, value: str
     assert (found.code, found.spans[0].line) == ("P117", 9)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_a_licence_or_is_refused_with_a_hint(value: str) -> None:
     pinned = {"path": "x", "bytes": 1, "sha256": "0" * 64, "license": value}

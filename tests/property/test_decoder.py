@@ -17,7 +17,7 @@ stop = st.text("ab€", min_size=1, max_size=2).map(str.encode) | st.binary(min_
 
 
 @pytest.mark.complaint(n=18)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(text, st.lists(stop, max_size=3), st.lists(st.integers(1, 5), min_size=1), st.booleans())
 def test_chunks_together_are_the_text(
     data: bytes, stops: list[bytes], rounds: list[int], undo: bool

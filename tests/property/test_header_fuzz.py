@@ -6,7 +6,7 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.artifact.inspection import inspect
@@ -58,7 +58,7 @@ def _judge(data: bytes) -> None:
         assert len(os.listdir("/proc/self/fd")) == descriptors  # noqa: PTH208 - a count
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 @given(name=st.sampled_from(sorted(FILES)), changes=edits, header_only=st.booleans())
 def test_any_bytes_changed(
     name: str, changes: list[tuple[float, bytes]], header_only: bool
@@ -71,14 +71,14 @@ def test_any_bytes_changed(
     _judge(bytes(data))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(name=st.sampled_from(sorted(FILES)), where=st.floats(0, 1), tail=st.binary(max_size=40))
 def test_any_end(name: str, where: float, tail: bytes) -> None:
     data = FILES[name]
     _judge(data[: int(where * len(data))] + tail)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(noise=st.binary(max_size=400))
 def test_any_noise_after_a_magic(noise: bytes) -> None:
     _judge(b"GGUF\x03\0\0\0" + noise)

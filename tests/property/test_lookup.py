@@ -24,7 +24,7 @@ def search(text: Sequence[int], first: int, limit: int) -> list[int] | None:
     return None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(token, min_size=1, max_size=30), rounds, st.integers(1, WIDTH))
 def test_lookup_equals_a_search_from_scratch(
     prompt: list[int], turns: list[tuple[list[int], bool]], limit: int

@@ -95,7 +95,7 @@ def judge(data: bytes) -> None:
     assert all(line.isprintable() for line in text.split("\n"))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.sampled_from(SEEDS), EDITS)
 def test_any_bytes_changed(seed: bytes, edits: list[tuple[float, int, bytes]]) -> None:
     data = seed
@@ -105,13 +105,13 @@ def test_any_bytes_changed(seed: bytes, edits: list[tuple[float, int, bytes]]) -
     judge(data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(DOCUMENTS)
 def test_any_document(document: dict[str, Any]) -> None:
     judge(tomli_w.dumps(document).encode())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.binary(max_size=200))
 def test_any_bytes(data: bytes) -> None:
     judge(data)

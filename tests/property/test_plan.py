@@ -33,7 +33,11 @@ def costs(draw: st.DrawFn) -> dict[str, Any]:
     """Costs of a curve with gaps; two rows are always among them."""
     decimals = st.decimals("0.000001", 999, places=6).map(lambda number: f"{number:f}")
     rows = draw(st.dictionaries(st.integers(1, 70).map(str), decimals, max_size=9))
-    return {"draft_step": draw(decimals), "rows": {"2": "1.9", **rows, "1": "1.0"}}
+    return {
+        "draft_step": draw(decimals),
+        "rebuild": draw(decimals),
+        "rows": {"2": "1.9", **rows, "1": "1.0"},
+    }
 
 
 @st.composite

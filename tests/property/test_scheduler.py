@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from power.backends.scripted.faults import Step
@@ -77,7 +77,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1500)
 @given(cases())
 def test_any_case_equals_plain_decoding(case: Case) -> None:
     check(case)
@@ -85,7 +85,7 @@ def test_any_case_equals_plain_decoding(case: Case) -> None:
 
 @pytest.mark.complaint(n=1)
 @pytest.mark.complaint(n=17)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     cases(),
     st.integers(0, 8),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -303,7 +303,6 @@ CHANGES = st.dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(CHANGES, CHANGES, st.randoms(use_true_random=False))
 def test_a_diff_is_what_differs_and_reverses(
     old: dict[str, int], new: dict[str, int], order: random.Random

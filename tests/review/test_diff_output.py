@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from power.manifest.templates import markdown_code
@@ -200,7 +200,6 @@ def without_code(markdown: str) -> str:
     return re.sub(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", "CODE", markdown)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_a_code_span_is_one_span_on_one_line(text: str) -> None:
     assert without_code(f"a {markdown_code(text)} b") == "a CODE b"

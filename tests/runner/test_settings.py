@@ -85,12 +85,19 @@ class TestEngine:
         self, make_plan: MakePlan, rows: int | None, expected: tuple[int, ...]
     ) -> None:
         """A row count that the plan does not list is not to be used."""
-        cost = Cost(draft_call="0.5", draft_step="0.25", rows={"1": "1", "2": "1.84", "4": "2.85"})
+        cost = Cost(
+            draft_call="0.5",
+            draft_step="0.25",
+            rebuild="0.08",
+            rows={"1": "1", "2": "1.84", "4": "2.85"},
+        )
         plan = speculating(make_plan("prompt-lookup"), controller="cost", cost=cost)
         plan = plan.model_copy(update={"graph": plan.graph.model_copy(update={"rows": rows})})
         settings = scheduler_settings(plan)
         assert settings.controller == "cost"
-        assert settings.costs == Costs(rows=expected, call=500_000, step=250_000)
+        # Passes of a fixed shape are all of one row count.
+        rebuild = 80_000 if rows is None else 0
+        assert settings.costs == Costs(expected, call=500_000, step=250_000, rebuild=rebuild)
 
     def test_a_plan_without_snapshots_has_the_width_itself(self, make_plan: MakePlan) -> None:
         plan = speculating(make_plan("prompt-lookup"), effective_snapshots=None)

@@ -143,6 +143,7 @@ def _show(verb: Verb, tuned: Tuned) -> None:
     cost, chosen = tuned.recorded.cost, tuned.chosen
     passes = "  ".join(f"{rows}:{spent}" for rows, spent in cost.rows.items())
     verb.out(f"passes by rows  {passes}")
+    verb.out(f"another row count than before costs {cost.rebuild} more")
     if tuned.recorded.times.drafts:
         verb.out(f"drafting        {cost.draft_call} and {cost.draft_step} a token")
     if chosen is None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from power.evidence import outputs
 from power.evidence.compare import Comparison
 from power.evidence.index import Contents
+from power.evidence.quality_report import Matrix
 from power.evidence.report import Report
 from power.evidence.trace import Trace
 from power.evidence.tuned import TuneReport
@@ -126,6 +127,7 @@ VERBS: dict[str, type[BaseModel]] = {
     "diff": DiffOutput,
     "evidence-pack": outputs.PackageOutput,
     "evidence-verify": outputs.PackageOutput,
+    "quality": outputs.QualityOutput,
     "report": outputs.ReportOutput,
     "review": ReviewOutput,
     "simulate": outputs.SimulateOutput,
@@ -147,6 +149,7 @@ SCHEMAS: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     ),
     "bench-report": ("The report of `power bench`", lambda: _of_model(Report, None)),
     "comparison": ("The file of `power compare -o`", lambda: _of_model(Comparison, None)),
+    "quality-report": ("The report of `power quality`", lambda: _of_model(Matrix, None)),
     "tune-report": ("The report of `power tune`", lambda: _of_model(TuneReport, None)),
     "trace": ("The trace of `power tune`", lambda: _of_model(Trace, None)),
 } | {

@@ -34,6 +34,7 @@ def verify_package(
     held = package.verify(folder, trusted)
     checked = ["index", "files", "receipts", "figures"]
     verb.data |= {"key": held.key, "receipts": held.receipts, "reports": sorted(held.reports)}
+    verb.data["matrices"] = sorted(held.matrices)
     if replay:
 
         @contextmanager
@@ -51,4 +52,5 @@ def verify_package(
         checked.append(f"replay of {again.samples} runs")
     verb.data["checked"] = checked
     verb.say(f"verified: {', '.join(checked)}")
-    verb.say(f"{len(held.reports)} reports, {held.receipts} receipts, signed by {escape(held.key)}")
+    reports = len(held.reports) + len(held.matrices)
+    verb.say(f"{reports} reports, {held.receipts} receipts, signed by {escape(held.key)}")

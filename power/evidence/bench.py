@@ -7,16 +7,24 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from power.evidence.derive import Basis, Locked, cell_of, derive, measure, reader
 from power.evidence.design import Cell, Design
 from power.evidence.executor import Executor, Finished
-from power.evidence.journal import ArmLine, DesignLine, OpenJournal, SampleLine, output_fields
+from power.evidence.journal import (
+    ArmLine,
+    DesignLine,
+    OpenJournal,
+    SampleLine,
+    TasksLine,
+    output_fields,
+)
 from power.evidence.layout import Layout
+from power.evidence.parts import Part
 from power.evidence.preflight import Preflight, require_quiet
 from power.evidence.report import Report
 from power.evidence.samples import Watch
+from power.evidence.tasks.asking import Questions
 from power.plan.files import check_new, write_atomic
 from power.plan.model import Plan
 from power.receipt import bundle
@@ -25,7 +33,7 @@ from power.receipt.digests import sha256
 from power.receipt.keys import PrivateKey
 from power.receipt.private_files import make_folder
 from power.receipt.statement import build_statement
-from power.receipt.trust import trust_in
+from power.receipt.trust import Trust, trust_in
 from power.receipt.verify import receipt_id
 from power.runner.prompts import Prompt, parse_prompts, prompts_bytes
 
@@ -46,7 +54,8 @@ class Arm:
 class Bench:
     """Everything that decides which samples there are, and where they go.
 
-    prompts_data: the prompts file, byte for byte; `prompts` is what it says.
+    prompts_data: the prompts file, byte for byte; `prompts` is what it says. tasks: what
+    it was made of, in a quality matrix.
     """
 
     layout: Layout
@@ -56,7 +65,7 @@ class Bench:
     rounds: int
     warmup: int
     natural: bool
-    kind: Literal["speed", "tasks"] = "speed"
+    tasks: Questions | None = None
 
     @property
     def design(self) -> Design:
@@ -67,7 +76,7 @@ class Bench:
     def first_line(self) -> DesignLine:
         """The journal's first line."""
         return DesignLine(
-            kind=self.kind,
+            kind="speed" if self.tasks is None else "tasks",
             arms=[
                 ArmLine(
                     name=arm.name,
@@ -82,7 +91,12 @@ class Bench:
             rounds=self.rounds,
             warmup=self.warmup,
             natural=self.natural,
+            tasks=None if self.tasks is None else _tasks_line(self.tasks),
         )
+
+
+def _tasks_line(asked: Questions) -> TasksLine:
+    return TasksLine(sha256=sha256(asked.tasks.data), chat=asked.chat, max_tokens=asked.max_tokens)
 
 
 def read_inputs(path: Path, plans: Sequence[Plan]) -> tuple[bytes, tuple[Prompt, ...]]:
@@ -102,19 +116,34 @@ def run_bench(
     preflight: Callable[[], Preflight],
     progress: Progress | None = None,
 ) -> Report:
-    """Run what is left of `bench`, write its report, and return it.
+    """Run what is left of `bench`, write its report, and return it; raises as `take`."""
+    layout = bench.layout
+    trust = take(bench, executor, key, preflight, progress)
+    made = derive(layout, reader(layout.folder), trust)
+    write_atomic(layout.report, report_bytes(made), overwrite=False)
+    return made
+
+
+def take(
+    bench: Bench,
+    executor: Executor,
+    key: PrivateKey,
+    preflight: Callable[[], Preflight] | None,
+    progress: Progress | None = None,
+) -> Trust:
+    """Run what is left of `bench` into its journal; trust in the key that signed it all.
 
     Finished samples of an earlier run of the same bench are kept. `preflight` is
-    called before any model is loaded, and its record journaled whatever it says.
-    progress: gets (samples done, samples in all), also once at the start.
+    called before any model is loaded, and its record journaled whatever it says;
+    None: nothing is timed. progress: gets (samples done, samples in all), also once
+    at the start.
 
     Raises PowerError: P440 the report exists, P802 to P804 the journal, P820 the
     host is not quiet (nothing was loaded), P81x the samples do not make one bench
     (`Watch`); and what runs and receipts raise. KeyboardInterrupt when cancelled.
     """
-    layout = bench.layout
-    check_new(layout.report)
-    trust = trust_in(key.public_key(), "the bench's own key")
+    check_new(bench.layout.report)
+    layout, trust = bench.layout, trust_in(key.public_key(), "the bench's own key")
     with OpenJournal(layout.path(layout.journal), bench.first_line) as journal:
         _keep_inputs(bench)
         recorder = _Recorder(bench, journal, key, _basis(bench, key))
@@ -122,18 +151,16 @@ def run_bench(
         report = progress or _silent
         report(len(recorder.done), bench.design.size)
         left = list(bench.design.sessions(recorder.done))
-        if left:
+        if left and preflight is not None:
             _check_quiet(journal, preflight())
         with closing(executor.run(left)) as runs:
             for finished in runs:
                 recorder.record(finished)
                 report(len(recorder.done), bench.design.size)
-    made = derive(layout, reader(layout.folder), trust)
-    write_atomic(layout.report, report_bytes(made), overwrite=False)
-    return made
+    return trust
 
 
-def report_bytes(report: Report) -> bytes:
+def report_bytes(report: Part) -> bytes:
     """The report as its file holds it."""
     return (json.dumps(report.document(), indent=1) + "\n").encode("ascii")
 
@@ -169,6 +196,8 @@ def _keep_inputs(bench: Bench) -> None:
         if arm.certificate is not None:
             _keep(layout.path(layout.certificate(owner)), arm.certificate)
     _keep(layout.path(layout.prompts), bench.prompts_data)
+    if bench.tasks is not None:
+        _keep(layout.path(layout.tasks), bench.tasks.tasks.data)
     make_folder(layout.path(layout.receipts))
 
 
@@ -196,7 +225,7 @@ class _Recorder:
         self._journal = journal
         self._key = key
         self._basis = basis
-        self._watch = Watch(natural=bench.natural, rates=bench.kind == "speed")
+        self._watch = Watch(natural=bench.natural, timed=bench.tasks is None)
 
     def take_over(self) -> None:
         """Judge the samples of an earlier run as if they came now."""

@@ -167,7 +167,7 @@ def pick(report: Report, sha256: str, name: str | None, *, first: bool) -> Arm:
 
 def compare(base: Arm, candidate: Arm, asked: Asked) -> Comparison:
     """Hold `candidate` against `base`."""
-    identity = list(_differences(_identity(base), _identity(candidate)))
+    identity = list(differences(_identity(base), _identity(candidate)))
     ours, theirs = candidate.samples(), base.samples()
     shared = [prompt for prompt in theirs if prompt in ours]
     pairs = [_pair(prompt, theirs[prompt], ours[prompt]) for prompt in shared]
@@ -192,7 +192,7 @@ def compare(base: Arm, candidate: Arm, asked: Asked) -> Comparison:
         asked=asked,
         identity=identity,
         strategy=list(
-            _differences(
+            differences(
                 base.report.arm(base.name).settings,
                 candidate.report.arm(candidate.name).settings,
             )
@@ -240,7 +240,8 @@ def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _differences(base: Mapping[str, str], candidate: Mapping[str, str]) -> Iterator[Difference]:
+def differences(base: Mapping[str, str], candidate: Mapping[str, str]) -> Iterator[Difference]:
+    """The facts that are not the same in both."""
     for path in dict.fromkeys([*base, *candidate]):
         if base.get(path) != candidate.get(path):
             yield Difference(path=path, base=base.get(path), candidate=candidate.get(path))
@@ -315,7 +316,7 @@ def _gates(
     yield Gate(
         name="identity",
         required="equal but for the strategy",
-        found=_short(paths) if paths else "equal",
+        found=shortened(paths) if paths else "equal",
         met=not identity,
     )
     if not asked.allow_divergence:
@@ -353,5 +354,6 @@ def _at_least(name: str, least: str, found: Fraction | None) -> Gate:
     )
 
 
-def _short(text: str, limit: int = 900) -> str:
+def shortened(text: str, limit: int = 900) -> str:
+    """`text`, cut where a gate has no room for it."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 from power.diagnostics import PowerError, fail
 from power.evidence.design import Cell, Design
@@ -62,7 +62,12 @@ class Basis:
 
 
 def derive(layout: Layout, read: Read, trust: Trust) -> Report:
-    """The report that follows from the files of `layout`.
+    """The report of a bench that follows from the files of `layout`; raises as `gather`."""
+    return build_report(gather(layout, read, trust, "speed"))
+
+
+def gather(layout: Layout, read: Read, trust: Trust, kind: Literal["speed", "tasks"]) -> Sources:
+    """Everything that a report of that kind follows from, read from `layout` and verified.
 
     Raises PowerError: P803 a damaged journal, P850 a file is not the one that the
     journal names, P851 a sample that its receipt does not bear out, P852 samples
@@ -73,12 +78,19 @@ def derive(layout: Layout, read: Read, trust: Trust) -> Report:
     journal_data = read(layout.journal)
     journal = parse_journal(journal_data, layout.path(layout.journal))
     design = journal.design
-    if design is None:
-        fail("P803", "the journal is empty", place=layout.journal, hint=_BROKEN)
+    if design is None or design.kind != kind:
+        what = "is empty" if design is None else f"is one of `{design.kind}`"
+        fail(
+            "P803",
+            f"the journal {what}",
+            place=layout.journal,
+            expected=f"one of `{kind}`",
+            hint=_BROKEN,
+        )
     files = {arm.name: layout.lock(design.owner(arm)) for arm in design.arms}
     locks = {arm.name: _locked(read, files[arm.name], arm) for arm in design.arms}
     prompts_data = read(layout.prompts)
-    _same(layout.prompts, design.prompts_sha256, sha256(prompts_data))
+    same_file(layout.prompts, design.prompts_sha256, sha256(prompts_data))
     sampling = next(iter(locks.values())).plan.sampling
     prompts = parse_prompts(prompts_data, layout.path(layout.prompts), sampling, chat=True)
     basis = Basis(
@@ -90,26 +102,24 @@ def derive(layout: Layout, read: Read, trust: Trust) -> Report:
     )
     _check_complete(journal, [prompt.id for prompt in prompts])
     _check_preflights(journal, [locked.plan for locked in locks.values()])
-    watch = Watch(natural=design.natural, rates=design.kind == "speed")
+    watch = Watch(natural=design.natural, timed=design.kind == "speed")
     measured = []
     for line in journal.samples:
         sample = measure(line, read(line.receipt), basis, journal.rendered)
         watch.see(sample)
         measured.append(sample)
-    return build_report(
-        Sources(
-            design=design,
-            plans={name: locked.plan for name, locked in locks.items()},
-            locks={
-                name: FileRef(file=files[name], sha256=sha256(locked.data))
-                for name, locked in locks.items()
-            },
-            prompts_file=FileRef(file=layout.prompts, sha256=sha256(prompts_data)),
-            journal_file=FileRef(file=layout.journal, sha256=sha256(journal_data)),
-            prompts=[prompt.id for prompt in prompts],
-            preflights=journal.preflights,
-            measured=measured,
-        )
+    return Sources(
+        design=design,
+        plans={name: locked.plan for name, locked in locks.items()},
+        locks={
+            name: FileRef(file=files[name], sha256=sha256(locked.data))
+            for name, locked in locks.items()
+        },
+        prompts_file=FileRef(file=layout.prompts, sha256=sha256(prompts_data)),
+        journal_file=FileRef(file=layout.journal, sha256=sha256(journal_data)),
+        prompts=[prompt.id for prompt in prompts],
+        preflights=journal.preflights,
+        measured=measured,
     )
 
 
@@ -206,17 +216,18 @@ def _check_certificate(line: SampleLine, statement: Statement, arm: ArmLine, bas
 
 def _locked(read: Read, name: str, arm: ArmLine) -> Locked:
     data = read(name)
-    _same(name, arm.lock_sha256, sha256(data))
+    same_file(name, arm.lock_sha256, sha256(data))
     try:
         text = data.decode()
     except UnicodeDecodeError:
         fail("P430", "the plan is not UTF-8 text", place=name, hint=_BROKEN)
     plan = lock.loads(text, name)
-    _same(name, arm.plan_sha256, plan.lock.plan_sha256)
+    same_file(name, arm.plan_sha256, plan.lock.plan_sha256)
     return Locked(plan, data)
 
 
-def _same(name: str, expected: str, found: str) -> None:
+def same_file(name: str, expected: str, found: str) -> None:
+    """Refuse (P850) the file `name`, whose SHA-256 is not the `expected` one."""
     if expected != found:
         fail(
             "P850",

@@ -16,7 +16,7 @@ from power.receipt.shape import problems
 SIZE_LIMIT = 256 << 20
 
 Document = TypeVar("Document", bound=Part)
-_HINT = "give a file that `power bench` or `power compare` wrote"
+_HINT = "give a file that `power bench`, `power compare` or `power quality` wrote"
 
 
 def read_bytes(path: Path) -> bytes:

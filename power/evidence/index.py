@@ -31,10 +31,11 @@ class FileSubject(Part):
 
 
 class Contents(Part):
-    """What the files are: reports of benches, and comparisons of them."""
+    """What the files are: reports of benches, comparisons of them, and quality matrices."""
 
     reports: list[FileName]
     comparisons: list[FileName]
+    matrices: Annotated[list[FileName], Field(min_length=1)] | None = None
 
 
 class IndexStatement(Part):
@@ -52,7 +53,12 @@ class IndexStatement(Part):
 
 
 def sign_index(
-    files: Mapping[str, str], reports: Sequence[str], comparisons: Sequence[str], key: PrivateKey
+    files: Mapping[str, str],
+    reports: Sequence[str],
+    comparisons: Sequence[str],
+    key: PrivateKey,
+    *,
+    matrices: Sequence[str] = (),
 ) -> bytes:
     """The index file; the same files give the same payload."""
     statement = IndexStatement(
@@ -60,7 +66,11 @@ def sign_index(
             FileSubject(name=name, digest=Digest(sha256=digest))
             for name, digest in sorted(files.items())
         ],
-        predicate=Contents(reports=sorted(reports), comparisons=sorted(comparisons)),
+        predicate=Contents(
+            reports=sorted(reports),
+            comparisons=sorted(comparisons),
+            matrices=sorted(matrices) or None,
+        ),
     )
     return bundle.sign(statement.document(), key)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.evidence.parts import FileName, Hex, Name, Part
@@ -36,11 +36,22 @@ class ArmLine(Part):
     lock_sha256: Hex
 
 
+class TasksLine(Part):
+    """The tasks that prompts were made of, and how: these decide every prompt, and more.
+
+    chat, max_tokens: as `Questions`.
+    """
+
+    sha256: Hex
+    chat: bool
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
 class DesignLine(Part):
     """The first line: everything that decides which samples there are.
 
-    kind: `speed` for prompts, `tasks` for scored tasks. natural: a text may end
-    before its limit of tokens.
+    kind: `speed` for prompts, `tasks` for scored tasks, which then are named.
+    natural: a text may end before its limit of tokens.
     """
 
     kind: Literal["speed", "tasks"]
@@ -50,6 +61,14 @@ class DesignLine(Part):
     rounds: Annotated[int, Field(ge=1, le=1000)]
     warmup: Annotated[int, Field(ge=0, le=100)]
     natural: bool
+    tasks: TasksLine | None = None
+
+    @model_validator(mode="after")
+    def _tasks_are_named(self) -> Self:
+        if (self.kind == "tasks") != (self.tasks is not None):
+            message = "the kind `tasks` and the tasks go together"
+            raise ValueError(message)
+        return self
 
     def owner(self, arm: ArmLine) -> str:
         """The arm under whose name the plan of `arm` is kept: arms of one plan share it."""

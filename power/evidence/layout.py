@@ -18,7 +18,8 @@ class Layout:
     """The files of the report at `report`, whose name ends in `.json`.
 
     X.json has X.journal.jsonl, X.prompts.jsonl, X.ARM.lock for each arm, X.ARM.cert.sigstore.json
-    where that plan rests on a certificate, and the folder X.receipts.
+    where that plan rests on a certificate, and the folder X.receipts; a quality matrix has
+    X.tasks.jsonl too.
     """
 
     report: Path
@@ -54,6 +55,11 @@ class Layout:
     def prompts(self) -> str:
         """The name of the copy of the prompts."""
         return f"{self.stem}.prompts.jsonl"
+
+    @property
+    def tasks(self) -> str:
+        """The name of the copy of the tasks."""
+        return f"{self.stem}.tasks.jsonl"
 
     def lock(self, arm: str) -> str:
         """The name of the copy of a plan; `arm` is the last one that runs it."""

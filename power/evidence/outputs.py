@@ -8,8 +8,9 @@ from pydantic import Field
 
 from power.evidence.compare import Comparison
 from power.evidence.package import Package
-from power.evidence.parts import Count, Decimal, FileName, Hex, Part
+from power.evidence.parts import Count, Decimal, FileName, Hex, Name, Part
 from power.evidence.planner import Prediction
+from power.evidence.quality_report import Matrix, ModeScore, Pair
 from power.evidence.report import ArmFigures, Report
 from power.evidence.trace import TracedCosts
 from power.evidence.tuned import Compared
@@ -31,7 +32,22 @@ class CompareOutput(Part):
 class ReportOutput(Part):
     """What `power report` says."""
 
-    report: Report = Field(description="the file that was read")
+    report: Report | Matrix = Field(description="the file that was read")
+
+
+class QualityOutput(Part):
+    """What `power quality` says."""
+
+    report: str = Field(description="the file that holds all of it")
+    eligible: list[Name] = Field(description="the modes that are fit as production default")
+    scores: list[ModeScore]
+    pairs: list[Pair]
+
+    @classmethod
+    def of(cls, matrix: Matrix, report: str) -> Self:
+        """What is said of `matrix`, which was written to the file `report`."""
+        eligible = [pair.candidate for pair in matrix.pairs if pair.eligible]
+        return cls(report=report, eligible=eligible, scores=matrix.scores, pairs=matrix.pairs)
 
 
 class SimulateOutput(Part):
@@ -60,6 +76,7 @@ class PackageOutput(Part):
     files: dict[FileName, Hex] = Field(description="SHA-256 by name; the index is not among them")
     reports: list[FileName]
     comparisons: list[FileName]
+    matrices: list[FileName]
     receipts: Count = Field(description="how many the reports rest on")
     key: str = Field(description="what the key that signed the index is called")
 
@@ -70,6 +87,7 @@ class PackageOutput(Part):
             files=dict(package.files),
             reports=sorted(package.reports),
             comparisons=sorted(package.comparisons),
+            matrices=sorted(package.matrices),
             receipts=package.receipts,
             key=package.key,
         )

@@ -17,11 +17,13 @@ from typing import Any, NoReturn
 
 from power.diagnostics import PowerError, fail
 from power.evidence.compare import Comparison, compare, pick
-from power.evidence.derive import derive, reader
+from power.evidence.derive import Read, derive, reader
 from power.evidence.files import parse
 from power.evidence.index import INDEX, open_index, sign_index
 from power.evidence.layout import SUFFIX, Layout
 from power.evidence.parts import Part, is_file_name
+from power.evidence.quality import derive_matrix
+from power.evidence.quality_report import Matrix
 from power.evidence.report import Report
 from power.plan.files import write_atomic
 from power.receipt.digests import sha256
@@ -39,12 +41,14 @@ class Package:
     files: Mapping[str, str]
     reports: Mapping[str, Report]
     comparisons: Mapping[str, Comparison]
+    matrices: Mapping[str, Matrix]
     key: str
 
     @property
     def receipts(self) -> int:
-        """How many receipts the reports rest on."""
-        return sum(len(report.samples) for report in self.reports.values())
+        """How many receipts the reports and matrices rest on."""
+        samples = sum(len(report.samples) for report in self.reports.values())
+        return samples + sum(len(matrix.runs) for matrix in self.matrices.values())
 
 
 def pack(folder: Path, key: PrivateKey) -> Package:
@@ -64,7 +68,8 @@ def pack(folder: Path, key: PrivateKey) -> Package:
     data = _read_all(folder)
     reports = _of_kind(data, Report)
     comparisons = _of_kind(data, Comparison)
-    if not reports:
+    matrices = _of_kind(data, Matrix)
+    if not reports and not matrices:
         fail(
             "P855",
             "the folder holds no report",
@@ -73,9 +78,11 @@ def pack(folder: Path, key: PrivateKey) -> Package:
         )
     trust = trust_in(key.public_key(), "the packer's own key")
     derived = _check(folder, data, reports, comparisons, trust)
+    _check_matrices(folder, data, matrices, trust)
     files = {name: sha256(content) for name, content in data.items()}
-    write_atomic(index, sign_index(files, list(reports), list(comparisons), key), overwrite=False)
-    return Package(folder, files, derived, comparisons, "the packer's own key")
+    signed = sign_index(files, list(reports), list(comparisons), key, matrices=list(matrices))
+    write_atomic(index, signed, overwrite=False)
+    return Package(folder, files, derived, comparisons, matrices, "the packer's own key")
 
 
 def verify(folder: Path, trust: Trust) -> Package:
@@ -93,8 +100,10 @@ def verify(folder: Path, trust: Trust) -> Package:
     contents = statement.predicate
     reports = {n: _parsed(data, n, Report) for n in contents.reports}
     comparisons = {n: _parsed(data, n, Comparison) for n in contents.comparisons}
+    matrices = {n: _parsed(data, n, Matrix) for n in contents.matrices or ()}
     derived = _check(folder, data, reports, comparisons, trust)
-    return Package(folder, statement.files, derived, comparisons, key)
+    _check_matrices(folder, data, matrices, trust)
+    return Package(folder, statement.files, derived, comparisons, matrices, key)
 
 
 def _check(
@@ -105,11 +114,7 @@ def _check(
     trust: Trust,
 ) -> dict[str, Report]:
     """Derive every report and comparison again; the derived reports by name."""
-
-    def read(name: str) -> bytes:
-        return data[name] if name in data else reader(folder)(name)
-
-    derived = {}
+    read, derived = _packed(folder, data), {}
     for name, stated in reports.items():
         derived[name] = derive(Layout(folder / name), read, trust)
         _same(name, derived[name], stated)
@@ -129,6 +134,20 @@ def _check(
             sides.append(pick(report, side.report_sha256, side.arm, first=True))
         _same(name, compare(sides[0], sides[1], comparison.asked), comparison)
     return derived
+
+
+def _check_matrices(
+    folder: Path, data: Mapping[str, bytes], matrices: Mapping[str, Matrix], trust: Trust
+) -> None:
+    """Derive every quality matrix again."""
+    read = _packed(folder, data)
+    for name, stated in matrices.items():
+        _same(name, derive_matrix(Layout(folder / name), read, trust), stated)
+
+
+def _packed(folder: Path, data: Mapping[str, bytes]) -> Read:
+    """Reads a file of the package: what was read once, and what is not there as `reader` says."""
+    return lambda name: data[name] if name in data else reader(folder)(name)
 
 
 def _same(name: str, derived: Part, stated: Part) -> None:

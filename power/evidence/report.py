@@ -148,7 +148,9 @@ def build_report(sources: Sources) -> Report:
         groups.setdefault((sample.arm, sample.prompt), []).append(sample)
     return Report(
         arms=[
-            _arm(arm.name, sources.plans[arm.name], sources.locks[arm.name], control=arm.control)
+            arm_part(
+                arm.name, sources.plans[arm.name], sources.locks[arm.name], control=arm.control
+            )
             for arm in design.arms
         ],
         prompts=sources.prompts_file,
@@ -167,7 +169,8 @@ def build_report(sources: Sources) -> Report:
     )
 
 
-def _arm(name: str, plan: Plan, lock: FileRef, *, control: bool) -> ArmPart:
+def arm_part(name: str, plan: Plan, lock: FileRef, *, control: bool) -> ArmPart:
+    """What a report says of an arm."""
     return ArmPart(
         name=name,
         control=control,

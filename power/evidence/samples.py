@@ -112,15 +112,16 @@ class Measured:
 class Watch:
     """Refuses samples that do not belong into one bench, as they come.
 
-    natural: a text may end before its limit. rates: every sample must have a steady
-    rate. Raises PowerError: P810 a text ended early, P811 two samples of one arm and
-    prompt differ, P812 engine or host are not the first sample's, P813 there is
-    no steady decoding to time.
+    natural: a text may end before its limit. timed: samples are of a speed, so every
+    one must have a steady rate, and those of one arm and prompt the same output.
+    Raises PowerError: P810 a text ended early, P811 two samples of one arm and prompt
+    differ, P812 engine or host are not the first sample's, P813 there is no steady
+    decoding to time.
     """
 
-    def __init__(self, *, natural: bool, rates: bool) -> None:
+    def __init__(self, *, natural: bool, timed: bool) -> None:
         self._natural = natural
-        self._rates = rates
+        self._timed = timed
         self._first: Measured | None = None
         self._outputs: dict[tuple[str, str], Measured] = {}
 
@@ -130,7 +131,7 @@ class Watch:
         known = self._outputs.setdefault((new.sample.arm, new.sample.prompt), new)
         found = [
             *self._early(new.sample),
-            *_divergence(known, new),
+            *(_divergence(known, new) if self._timed else ()),
             *_drift(self._first.statement, new),
         ]
         if found:
@@ -148,7 +149,7 @@ class Watch:
                     hint="give the prompt a smaller `max_tokens`, or measure with `--natural`",
                 )
             ]
-        if self._rates and sample.decode_rate is None:
+        if self._timed and sample.decode_rate is None:
             return [
                 Diagnostic(
                     "P813",

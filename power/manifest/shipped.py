@@ -1,4 +1,4 @@
-"""Where the data that comes with Power lies: manifests, profiles, prompts, templates, vectors."""
+"""Where the data that comes with Power lies: manifests, profiles, prompts, tasks, templates..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from power.diagnostics import Span, fail
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Folder = Literal["manifests", "profiles", "prompts", "templates", "schemas", "vectors"]
+Folder = Literal["manifests", "profiles", "prompts", "tasks", "templates", "schemas", "vectors"]
 _ELSEWHERE = {"schemas": "docs/schemas", "vectors": "tests/vectors"}  # in a checkout
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import rfc8785
 
@@ -15,15 +13,13 @@ from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.files import UnreadableError, read_regular
 from power.plan.model import Sampling
 from power.runner.chat import check_messages
+from power.runner.json_line import LineError, json_object, lines_of, typed
 from power.runner.literal import Rendered
 from power.runner.request import check_request
 from power.runner.types import Request
 
 MAX_FILE = 256 * 1024 * 1024
 """Bytes of the whole file, which is held in memory."""
-
-MAX_LINE = 16 * 1024 * 1024
-"""Bytes of one line."""
 
 MAX_PROBLEMS = 20
 """Diagnostics shown of one file."""
@@ -61,15 +57,6 @@ class Prompt:
         )
 
 
-class _Invalid(Exception):  # noqa: N818 - one line's problem, soon a diagnostic
-    """What is wrong with a line."""
-
-    def __init__(self, message: str, expected: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.expected = expected
-
-
 def read_prompts(path: Path, sampling: Sampling, *, chat: bool) -> tuple[Prompt, ...]:
     """Every prompt of the file, in order; as `parse_prompts`.
 
@@ -94,7 +81,7 @@ def parse_prompts(data: bytes, path: Path, sampling: Sampling, *, chat: bool) ->
         try:
             prompt = _prompt(line, number)
             _check(prompt, lines, sampling, chat=chat)
-        except _Invalid as error:
+        except LineError as error:
             problems.append(_problem(path, number, line, error))
         except PowerError as error:
             problems += located(error, path, number).diagnostics
@@ -120,9 +107,9 @@ def _first(problems: Sequence[Diagnostic], path: Path) -> tuple[Diagnostic, ...]
 def _check(prompt: Prompt, lines: Mapping[str, int], sampling: Sampling, *, chat: bool) -> None:
     """What can be said of a prompt before it runs."""
     if prompt.id in lines:
-        raise _Invalid(f"the id `{prompt.id}` is that of line {lines[prompt.id]} too")
+        raise LineError(f"the id `{prompt.id}` is that of line {lines[prompt.id]} too")
     if prompt.messages is not None and not chat:
-        raise _Invalid("`messages` need the model's chat template", "`prompt`")
+        raise LineError("`messages` need the model's chat template", "`prompt`")
     if prompt.messages is not None:
         check_messages(prompt.messages)
     # The template makes the text of a conversation later; the rest is known now.
@@ -141,11 +128,6 @@ def located(error: PowerError, path: Path, line: int) -> PowerError:
     )
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    """The lines of a file, none of them for the end of its last one."""
-    return data.removesuffix(b"\n").split(b"\n") if data else []
-
-
 def prompts_bytes(path: Path) -> bytes:
     """The content of a file of prompts, unread; raises PowerError P573 as `read_prompts`."""
     try:
@@ -160,7 +142,7 @@ def prompts_bytes(path: Path) -> bytes:
     return data
 
 
-def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnostic:
+def _problem(path: Path, number: int, line: bytes, error: LineError) -> Diagnostic:
     shown = line[:_SHOWN].decode("utf-8", "replace")
     return Diagnostic(
         "P570",
@@ -172,76 +154,32 @@ def _problem(path: Path, number: int, line: bytes, error: _Invalid) -> Diagnosti
 
 
 def _prompt(line: bytes, number: int) -> Prompt:
-    raw = _object(line)
+    raw = json_object(line)
     unknown = sorted(set(raw) - KEYS)
     if unknown:
         keys = ", ".join(f"`{key}`" for key in unknown)
-        raise _Invalid(f"unknown key {keys}", ", ".join(sorted(KEYS)))
+        raise LineError(f"unknown key {keys}", ", ".join(sorted(KEYS)))
     if ("prompt" in raw) == ("messages" in raw):
-        raise _Invalid("a line needs either `prompt` or `messages`")
-    stop = _typed(raw, "stop", list) or []
+        raise LineError("a line needs either `prompt` or `messages`")
+    stop = typed(raw, "stop", list) or []
     if not all(isinstance(text, str) for text in stop):
-        raise _Invalid("`stop` holds something else than text", "a list of text")
+        raise LineError("`stop` holds something else than text", "a list of text")
     asked = {key: value for key, value in raw.items() if key != "id"}
-    name = _typed(raw, "id", str)
+    name = typed(raw, "id", str)
     if name == "":
-        raise _Invalid("the `id` is empty", "text")
+        raise LineError("the `id` is empty", "text")
     try:
         digest = hashlib.sha256(rfc8785.dumps(asked)).hexdigest()
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError):
-        raise _Invalid("the line holds text or a number that JSON can not carry") from None
-    messages = _typed(raw, "messages", list)
+        raise LineError("the line holds text or a number that JSON can not carry") from None
+    messages = typed(raw, "messages", list)
     return Prompt(
         id=str(number) if name is None else name,
         line=number,
-        text=_typed(raw, "prompt", str),
+        text=typed(raw, "prompt", str),
         messages=None if messages is None else tuple(messages),
-        max_tokens=_typed(raw, "max_tokens", int),
-        seed=_typed(raw, "seed", int),
+        max_tokens=typed(raw, "max_tokens", int),
+        seed=typed(raw, "seed", int),
         stop=tuple(stop),
         sha256=digest,
     )
-
-
-def _typed(raw: Mapping[str, Any], key: str, kind: type) -> Any:
-    """The value under `key`; None without it. A bool is no int, null is no value."""
-    if key not in raw:
-        return None
-    value = raw[key]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        names = {str: "text", int: "a whole number", list: "a list"}
-        raise _Invalid(f"`{key}` is not {names[kind]}", names[kind])
-    return value
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    if len(line) > MAX_LINE:
-        raise _Invalid("the line is too long", f"at most {MAX_LINE} bytes")
-    try:
-        value = json.loads(
-            line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number
-        )
-    except UnicodeDecodeError as error:
-        raise _Invalid(f"the line is not UTF-8 at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise _Invalid(f"the line is no JSON: {error.msg} at column {error.colno}") from None
-    except RecursionError:
-        raise _Invalid("the line is nested too deeply") from None
-    except ValueError as error:  # an integer of too many digits
-        raise _Invalid(f"the line is no JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise _Invalid("the line is no object", "an object")
-    return value
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _Invalid(f"the key `{twice}` is given more than once")
-    return found
-
-
-def _no_number(name: str) -> Any:
-    raise _Invalid(f"`{name}` is no JSON number")

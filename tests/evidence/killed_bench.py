@@ -15,15 +15,20 @@ from tests.evidence.conftest import Scripted
 from tests.receipt.scripted import scripted_plan
 
 
-def main(folder: str, after: str) -> None:
+def kill_after(samples: int) -> None:
+    """Let this process die when sample number `samples` + 1 is to be journaled."""
     real = OpenJournal.add_sample
 
     def add(journal: OpenJournal, sample: SampleLine) -> None:
-        if len(journal.samples) == int(after):
+        if len(journal.samples) == samples:
             os.kill(os.getpid(), signal.SIGKILL)
         real(journal, sample)
 
     type.__setattr__(OpenJournal, "add_sample", add)
+
+
+def main(folder: str, after: str) -> None:
+    kill_after(int(after))
     scripted = Scripted(Path(folder))
     plan = scripted_plan("prompt-lookup")
     arms = [scripted.arm("control", plan, control=True), scripted.arm("plan", plan)]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +12,11 @@ from power.evidence.report import Report
 from power.evidence.samples import Sample
 from power.evidence.view import report_html, report_markdown
 from tests.evidence.conftest import Scripted
+from tests.evidence.pages import BROWSER, Page, drawn
 from tests.receipt.scripted import scripted_plan
 
 SHA = "5" * 64
 HOSTILE = "<script>alert(1)</script>|`x`\u202e"
-VOID = {"meta", "br", "path", "circle", "rect"}
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @pytest.fixture(scope="module")
@@ -110,36 +106,6 @@ def hostile(report: Report) -> Report:
     )
 
 
-class Page(HTMLParser):
-    """A page's elements, refused when they do not nest."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words.append(data)
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.seen if name == tag]
-
-
 def test_the_markdown_reads_well(report: Report, snapshot: Any) -> None:
     assert report_markdown(report, SHA) == snapshot
 
@@ -186,29 +152,5 @@ def test_a_plan_that_never_speculates_has_no_empty_charts(scripted: Scripted) ->
 @pytest.mark.skipif(BROWSER is None, reason="NO BROWSER looked at the page: install chromium")
 def test_a_browser_renders_it_in_light_and_dark(report: Report, tmp_path: Path) -> None:
     """No error on the console, every chart laid out, and two different pictures."""
-    path = tmp_path / "r.html"
-    path.write_text(report_html(with_events(hostile(report)), SHA), "utf-8")
-    shots = []
-    for scheme in ("0", "1"):
-        shot = tmp_path / f"{scheme}.png"
-        done = subprocess.run(
-            [
-                str(BROWSER),
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--enable-logging=stderr",
-                f"--user-data-dir={tmp_path / 'profile'}",
-                f"--blink-settings=preferredColorScheme={scheme}",
-                "--window-size=1000,1600",
-                f"--screenshot={shot}",
-                path.as_uri(),
-            ],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-        )
-        assert "CONSOLE" not in done.stderr
-        shots.append(shot.read_bytes())
-    assert shots[0] != shots[1]
+    light, dark = drawn(report_html(with_events(hostile(report)), SHA), tmp_path)
+    assert light != dark

@@ -385,7 +385,7 @@ class TestPrompts:
     def test_a_line_that_is_too_long(
         self, tmp_path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("power.runner.prompts.MAX_LINE", 20)
+        monkeypatch.setattr("power.runner.json_line.MAX_LINE", 20)
         path = tmp_path / "prompts.jsonl"
         path.write_text('{"prompt": "12345678901234567890"}')
         with pytest.raises(PowerError, match="too long"):

@@ -30,8 +30,8 @@ def command() -> None:
 def pack(folder: Path, key: Path | None, passphrase_file: Path | None, fmt: str) -> None:
     """Sign an index of DIR, after verifying everything in it.
 
-    DIR holds reports of `power bench` with the files beside them, comparisons that
-    `power compare -o` wrote, and whatever else belongs to them.
+    DIR holds reports of `power bench` and `power quality` with the files beside them,
+    comparisons that `power compare -o` wrote, and whatever else belongs to them.
     """
     with Verb("evidence-pack", fmt) as verb:
         from power.cli.signing import open_key
@@ -64,7 +64,8 @@ def verify(folder: Path, key: Path | None, trust: Path | None, fmt: str) -> None
 
 
 def _counts(package: Package) -> str:
+    matrices = f"{len(package.matrices)} quality matrices, " if package.matrices else ""
     return (
         f"{len(package.files)} files, {len(package.reports)} reports, "
-        f"{len(package.comparisons)} comparisons, {package.receipts} receipts"
+        f"{len(package.comparisons)} comparisons, {matrices}{package.receipts} receipts"
     )

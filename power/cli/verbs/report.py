@@ -1,4 +1,4 @@
-"""`power report`: a bench as Markdown or as one HTML page."""
+"""`power report`: a bench or a quality matrix as Markdown or as one HTML page."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from power.diagnostics import escape
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write it to FILE, a new one.")
 @format_option("markdown", "html", "json")
 def command(report: Path, output: Path | None, fmt: str) -> None:
-    """Show the REPORT of a bench: speed by prompt, acceptance by position, widths and replays.
+    """Show the REPORT of a bench, or of a quality matrix.
+
+    Of a bench: speed by prompt, acceptance by position, widths and replays. Of a matrix:
+    what is equal, what was gained and lost, every gate, and every answer.
 
     The HTML page needs nothing beside it, and runs no script. What it shows is what the
     report says: `power evidence verify` checks that it follows from signed receipts.
     """
     with Verb("report", fmt) as verb:
-        from power.evidence.comparing import read_report
         from power.evidence.outputs import ReportOutput
-        from power.evidence.view import report_html, report_markdown
+        from power.evidence.pages import read_page
         from power.plan.files import write_atomic
 
-        found, digest = read_report(report)
-        verb.data |= ReportOutput(report=found).document()
-        text = report_html(found, digest) if fmt == "html" else report_markdown(found, digest)
+        page = read_page(report)
+        verb.data |= ReportOutput(report=page.report).document()
+        text = page.html() if fmt == "html" else page.markdown()
         if output is None:
             verb.out(text)
             return

@@ -38,12 +38,14 @@ class Step:
 def steps(page: str) -> list[Step]:
     """Read the steps of a page; `text` without a block before it is prose."""
     found: list[Step] = []
+    end = 0  # of the block before
     for block in FENCE.finditer(page):
         kind, body = block["kind"], block["body"]
         if kind == "bash" and not block["skip"]:
             found.append(Step(body, ()))
-        elif kind == "text" and found:
+        elif kind == "text" and found and not page[end : block.start()].strip():
             found[-1] = Step(found[-1].script, tuple(body.splitlines()))
+        end = block.end()
     return found
 
 

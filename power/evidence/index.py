@@ -1,6 +1,7 @@
 """The signed index of an evidence package: every file of it by digest, under one signature.
 
-An in-toto statement in the same envelope as a receipt; its subjects are the files.
+An in-toto statement in the same envelope as a receipt; its subjects are the files
+(docs/predicates/evidence-v1.md, in field order).
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ class Contents(Part):
 class IndexStatement(Part):
     """in-toto Statement v1; the subjects are sorted by name."""
 
-    type_: Literal["https://in-toto.io/Statement/v1"] = Field(STATEMENT_TYPE, alias="_type")
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
     subject: Annotated[list[FileSubject], Field(min_length=1)]
-    predicateType: Literal["urn:power:evidence:v1"] = PREDICATE_TYPE  # noqa: N815 - in-toto's
+    predicateType: Literal["urn:power:evidence:v1"]  # noqa: N815 - in-toto's
     predicate: Contents
 
     @property
@@ -62,6 +63,8 @@ def sign_index(
 ) -> bytes:
     """The index file; the same files give the same payload."""
     statement = IndexStatement(
+        type_=STATEMENT_TYPE,
+        predicateType=PREDICATE_TYPE,
         subject=[
             FileSubject(name=name, digest=Digest(sha256=digest))
             for name, digest in sorted(files.items())

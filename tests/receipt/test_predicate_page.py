@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from power.evidence.index import PREDICATE_TYPE as EVIDENCE_TYPE
+from power.evidence.index import IndexStatement
 from power.receipt import digests
 from power.receipt.certificate import CERTIFICATE_TYPE, PROPOSERS, Certificate
 from power.receipt.predicate import PREDICATE_TYPE, SUBJECTS, Statement
@@ -17,7 +19,11 @@ from tests.receipt.documents import places
 from tests.receipt.pages import Page
 
 RUN = Page(PREDICATE_TYPE, Statement)
-PAGES = {"run": RUN, "certificate": Page(CERTIFICATE_TYPE, Certificate)}
+PAGES = {
+    "run": RUN,
+    "certificate": Page(CERTIFICATE_TYPE, Certificate),
+    "evidence": Page(EVIDENCE_TYPE, IndexStatement),
+}
 ROWS = RUN.rows
 EXAMPLES = [
     pytest.param(page.fields[path][1], example, id=f"{name} {path}")

@@ -10,10 +10,14 @@ TEXT = """# Page
 echo one
 ```
 
+```text
+one
+```
+
 prose
 
 ```text
-one
+not looked for
 ```
 
 ```toml

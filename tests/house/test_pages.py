@@ -132,7 +132,7 @@ def test_tests_that_pages_name_exist() -> None:
     named = {
         path
         for text in MARKDOWN.values()
-        for path in re.findall(r"\btests/[\w/]+(?:\.py(?:::\w+)?)?", text)
+        for path in re.findall(r"\btests/[\w/.]*\w(?:::\w+)?", text)
     }
     gone = []
     for path in named:

@@ -3,7 +3,7 @@
     power tune MANIFEST -o DIR/tuned.toml
     power compile MANIFEST --profile DIR/tuned.toml -o DIR/tuned.lock
     power bench DIR/tuned.lock --control --natural -o DIR/speed.bench.json
-        --prompts templates/tuning-prompts.jsonl
+        --prompts templates/prompts/tuning.jsonl
     python -m tools.bench_speed DIR/speed.bench.json [--tuned DIR/tuned.tune.json] [--mean 1.10]
 
 The bench alternates arms and signs every sample; its control arm is `off` where the

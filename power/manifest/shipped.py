@@ -1,4 +1,4 @@
-"""Where the data that comes with Power lies: manifests, profiles, prompts, tasks, templates..."""
+"""Where the data that comes with Power lies: manifests, profiles, templates, vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from power.diagnostics import Span, fail
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
-Folder = Literal["manifests", "profiles", "prompts", "tasks", "templates", "schemas", "vectors"]
+Folder = Literal["manifests", "profiles", "templates", "schemas", "vectors"]
 _ELSEWHERE = {"schemas": "docs/schemas", "vectors": "tests/vectors"}  # in a checkout
 
 
@@ -25,13 +25,18 @@ def profile_names() -> list[str]:
     return sorted(path.stem for path in shipped("profiles").glob("*.toml"))
 
 
-def prompts_path() -> Path:
-    """The shipped set of prompts, as `power run --prompts` reads them.
+def prompts_path(name: Literal["mixed", "tuning"] = "mixed") -> Path:
+    """A shipped set of prompts, as `power run --prompts` reads them.
 
-    One hundred: copying, code, prose, maths and many languages; each kind is among the
-    first 24.
+    mixed: one hundred, of copying, code, prose, maths and many languages; each kind is
+    among the first 24. tuning: the fourteen that `power tune` measures acceptance on.
     """
-    return shipped("prompts") / "mixed.jsonl"
+    return shipped("templates") / "prompts" / f"{name}.jsonl"
+
+
+def tasks_path() -> Path:
+    """The folder of the shipped task sets."""
+    return shipped("templates") / "tasks"
 
 
 def profile_path(reference: str, base: Path, span: Span | None = None) -> Path:

@@ -95,7 +95,7 @@ def command(
         from power.evidence.tuned import check_open, costs_part
         from power.evidence.tuning import Tuning, widest_plan
         from power.manifest.effective import load_effective
-        from power.manifest.shipped import shipped
+        from power.manifest.shipped import prompts_path
         from power.plan.files import check_new, write_atomic
         from power.receipt.digests import sha256
         from power.runner.prompts import parse_prompts, prompts_bytes
@@ -105,7 +105,7 @@ def command(
         files = Files(output or Path(f"{effective.name}-tuned.toml"))
         for path in (files.profile, files.report, files.trace):
             check_new(path)
-        asked = prompts or shipped("templates") / "tuning-prompts.jsonl"
+        asked = prompts or prompts_path("tuning")
         data, roots = prompts_bytes(asked), artifact_roots(artifacts)
         tuning = Tuning(
             effective, manifest, roots, backend().describe(), (), widest=widest, rows=rows

@@ -12,7 +12,7 @@ from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
 from power.evidence.tasks import own, published
 from power.evidence.tasks.task import Task
 from power.manifest.files import UnreadableError, nearby, read_regular
-from power.manifest.shipped import shipped
+from power.manifest.shipped import tasks_path
 from power.runner.json_line import LineError, json_object, lines_of
 
 MAX_FILE = 64 << 20
@@ -78,7 +78,7 @@ def read_tasks(reference: str) -> TaskSet:
 
 def set_names() -> list[str]:
     """The sets of tasks that come with Power."""
-    return sorted(path.stem for path in shipped("tasks").glob(f"*{_SUFFIX}"))
+    return sorted(path.stem for path in tasks_path().glob(f"*{_SUFFIX}"))
 
 
 def form_of(raw: Mapping[str, Any]) -> Form:
@@ -179,4 +179,4 @@ def _shipped(name: str) -> Path:
             if close
             else f"a file of your own is named by its path, ending in `{_SUFFIX}`",
         )
-    return shipped("tasks") / f"{name}{_SUFFIX}"
+    return tasks_path() / f"{name}{_SUFFIX}"

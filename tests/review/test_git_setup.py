@@ -1,15 +1,13 @@
-"""`power git setup`, the merge driver, the action and the hooks, in git's own hands."""
+"""`power git setup` and the merge driver, in git's own hands."""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.review.conftest import Repository
 from tests.review.test_review import HOUSE, LOCK, MANIFEST
@@ -138,74 +136,3 @@ def test_what_cannot_be_compiled_is_left_as_a_clear_conflict(
     if not store:
         assert run(installed, "power", "compile", MANIFEST).returncode == 0
         assert "<<<<<<<" not in installed.read(LOCK)
-
-
-def action(repository: Repository, base: str, **inputs: str) -> subprocess.CompletedProcess[str]:
-    temp = repository.store
-    return run(
-        repository,
-        str(ROOT / "tools/review_action.sh"),
-        store=False,
-        RUNNER_TEMP=str(temp),
-        GITHUB_OUTPUT=str(temp / "output"),
-        GITHUB_STEP_SUMMARY=str(temp / "summary"),
-        POWER_REVIEW_BASE=base,
-        **inputs,
-    )
-
-
-def test_the_action_on_a_tampered_plan(repository: Repository) -> None:
-    repository.edit(LOCK, "max_tokens = 16", "max_tokens = 99")
-    repository.commit("tampered")
-    done = action(repository, "main")
-    assert done.returncode == 1
-    assert re.search(r"^::error file=manifests/tiny\.lock,line=\d+,.*title=P462::", done.stdout)
-    assert "defects=1\n" in (repository.store / "output").read_text()
-    for name in ("summary", "power-review.md"):
-        assert "**P462**" in (repository.store / name).read_text()
-
-
-def test_the_action_on_a_good_change_and_a_policy(repository: Repository) -> None:
-    repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
-    repository.compile(MANIFEST)
-    repository.commit("more")
-    assert action(repository, "main").returncode == 0
-    strict = action(repository, "main", POWER_REVIEW_FAIL_ON="identity output")
-    assert (strict.returncode, "title=P456" in strict.stdout) == (1, True)
-    apart = action(
-        repository, "main", POWER_REVIEW_FAIL_ON="output", POWER_REVIEW_PATHS=":!manifests"
-    )
-    assert apart.returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("base", "words"),
-    [("", "give the input"), ("0" * 40, "give the input"), ("a" * 40, "fetch-depth: 0")],
-)
-def test_the_action_without_a_base(repository: Repository, base: str, words: str) -> None:
-    done = action(repository, base)
-    assert (done.returncode, words in done.stdout) == (2, True)
-
-
-def test_the_action_runs_that_script_and_asks_for_nothing() -> None:
-    found = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    (step,) = found["runs"]["steps"]
-    assert step["run"] == '"$GITHUB_ACTION_PATH/tools/review_action.sh"'
-    assert "${{" not in step["run"]
-
-
-def test_the_hooks_run_and_see_what_they_are_for(repository: Repository) -> None:
-    hooks = {h["id"]: h for h in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
-    wanted = re.compile(hooks["power-fmt"]["files"])
-    assert [bool(wanted.search(path)) for path in (MANIFEST, HOUSE, LOCK, "a.toml")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    repository.edit(MANIFEST, 'name = "tiny"', "name='tiny'")
-    assert run(repository, *hooks["power-fmt"]["entry"].split(), MANIFEST).returncode == 0
-    assert 'name = "tiny"' in repository.read(MANIFEST)
-    assert run(repository, *hooks["power-review"]["entry"].split()).returncode == 0
-    repository.edit(LOCK, "max_tokens = 16", "max_tokens = 99")
-    assert run(repository, *hooks["power-review"]["entry"].split()).returncode == 1

@@ -104,7 +104,7 @@ def test_what_earlier_steps_wrote_stays(repository: Repository) -> None:
 
 
 def comment(
-    repository: Repository, *comments: tuple[int, str], **extra: str
+    repository: Repository, *comments: tuple[int, str], number: str = "7", fails: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run the step that comments, with a `gh` that knows these comments (id, text)."""
     binaries = repository.store / "bin"
@@ -124,13 +124,13 @@ def comment(
         "-c",
         f'PATH="{binaries}:$PATH" exec "{ROOT}/tools/comment_action.sh"',
         GITHUB_REPOSITORY="o/r",
-        POWER_REVIEW_NUMBER=extra.pop("number", "7"),
+        POWER_REVIEW_NUMBER=number,
         POWER_REVIEW_COMMENT=str(review),
         GH_TOKEN="t",
         GH_LOG=str(repository.store / "log"),
         GH_COMMENTS=str(repository.store / "comments"),
         GH_BODY=str(repository.store / "body"),
-        **extra,
+        GH_FAILS=fails,
     )
 
 
@@ -155,7 +155,7 @@ def test_no_pull_request_and_no_right_to_write_are_told_and_no_defect(
     repository: Repository,
 ) -> None:
     assert "::notice" in comment(repository, number="").stdout
-    refused = comment(repository, GH_FAILS="1")
+    refused = comment(repository, fails="1")
     assert (refused.returncode, "::warning" in refused.stdout) == (0, True)
 
 

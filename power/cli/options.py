@@ -65,6 +65,40 @@ def format_option(*choices: str) -> Callable[[F], F]:
     )
 
 
+def output_option(metavar: str, text: str) -> Callable[[F], F]:
+    """`-o, --output`: a file that is written; `text` is its help."""
+    return click.option("-o", "--output", type=FILE, metavar=metavar, help=text)
+
+
+def count_option(
+    name: str,
+    text: str,
+    *,
+    default: int | None = None,
+    least: int = 1,
+    most: int | None = None,
+    metavar: str = "N",
+) -> Callable[[F], F]:
+    """An option that takes a whole number from `least` to `most`; `text` is its help."""
+    return click.option(
+        name,
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=default is not None,
+        metavar=metavar,
+        help=text,
+    )
+
+
+def anyway_option(command: F) -> F:
+    """`--anyway`, for the verbs that measure time."""
+    return click.option(
+        "--anyway",
+        is_flag=True,
+        help="Measure also on a host that is not quiet, and report it so.",
+    )(command)
+
+
 def fail_on_option(command: F) -> F:
     """`--fail-on CLASS`, repeatable; the classes are those of `power.review.consequences`."""
     return click.option(

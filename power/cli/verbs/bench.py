@@ -10,10 +10,13 @@ import click
 from power.cli.console import Verb
 from power.cli.options import (
     FILE,
+    anyway_option,
     artifact_roots,
     artifacts_option,
+    count_option,
     format_option,
     key_option,
+    output_option,
     passphrase_option,
 )
 from power.diagnostics import escape
@@ -36,38 +39,27 @@ if TYPE_CHECKING:
     is_flag=True,
     help="One more arm, the first: the first plan and shape with no proposer.",
 )
-@click.option(
-    "--samples",
-    type=click.IntRange(1, 1000),
-    default=5,
-    show_default=True,
-    metavar="N",
-    help="Samples of each prompt in each arm, each in a fresh worker.",
+@count_option(
+    "--samples", "Samples of each prompt in each arm, each in a fresh worker.", default=5, most=1000
 )
-@click.option(
+@count_option(
     "--warmup",
-    type=click.IntRange(0, 100),
+    "Runs of a worker's first prompt that are not counted.",
     default=1,
-    show_default=True,
-    metavar="N",
-    help="Runs of a worker's first prompt that are not counted.",
+    least=0,
+    most=100,
 )
 @click.option(
     "--natural",
     is_flag=True,
     help="Let texts end where they end, instead of at their limit of tokens.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="REPORT",
-    help="Where the report goes, `NAME.bench.json` by default; the files that it rests on go "
+@output_option(
+    "REPORT",
+    "Where the report goes, `NAME.bench.json` by default; the files that it rests on go "
     "beside it. An interrupted bench goes on from there.",
 )
-@click.option(
-    "--anyway", is_flag=True, help="Measure also on a host that is not quiet, and report it so."
-)
+@anyway_option
 @artifacts_option
 @key_option
 @passphrase_option

@@ -12,8 +12,10 @@ from power.cli.options import (
     FILE,
     artifact_roots,
     artifacts_option,
+    count_option,
     format_option,
     key_option,
+    output_option,
     passphrase_option,
 )
 from power.diagnostics import ExitCode, escape
@@ -32,34 +34,16 @@ if TYPE_CHECKING:
     metavar="F.jsonl",
     help="The prompts of whole runs, as `power run --prompts` reads them; by default Power's own.",
 )
-@click.option(
-    "--first",
-    type=click.IntRange(1, 500),
-    default=24,
-    show_default=True,
-    metavar="N",
-    help="Run the first N prompts.",
-)
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    metavar="N",
-    help="At most N tokens a run; never above the plan's.",
-)
+@count_option("--first", "Run the first N prompts.", default=24, most=500)
+@count_option("--max-tokens", "At most N tokens a run; never above the plan's.", default=64)
 @click.option(
     "--level",
     type=click.Choice(("shape", "serial")),
     help="What has to be shown; by default the plan's own level, or `serial` where it claims "
     "`rule`. With `shape` one-row decoding is left out.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="CERT",
-    help="Where the certificate goes; by default NAME.cert.sigstore.json beside NAME.lock.",
+@output_option(
+    "CERT", "Where the certificate goes; by default NAME.cert.sigstore.json beside NAME.lock."
 )
 @click.option("--force", is_flag=True, help="Replace a certificate that is there.")
 @artifacts_option

@@ -7,7 +7,12 @@ from pathlib import Path
 import click
 
 from power.cli.console import Verb
-from power.cli.options import DECIMAL, FILE, format_option
+from power.cli.options import (
+    DECIMAL,
+    FILE,
+    format_option,
+    output_option,
+)
 from power.diagnostics import ExitCode, escape
 
 
@@ -41,9 +46,7 @@ from power.diagnostics import ExitCode, escape
 )
 @click.option("--allow-divergence", is_flag=True, help="Outputs need not be equal.")
 @click.option("--allow-busy-host", is_flag=True, help="Take what was measured with --anyway.")
-@click.option(
-    "-o", "--output", type=FILE, metavar="FILE", help="Write the comparison to FILE as well."
-)
+@output_option("FILE", "Write the comparison to FILE as well.")
 @format_option("human", "markdown", "json")
 def command(
     base: Path,

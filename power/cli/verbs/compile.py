@@ -7,18 +7,21 @@ from pathlib import Path
 import click
 
 from power.cli.console import Verb
-from power.cli.options import FILE, artifact_roots, artifacts_option, format_option
+from power.cli.options import (
+    FILE,
+    artifact_roots,
+    artifacts_option,
+    format_option,
+    output_option,
+)
 from power.diagnostics import escape
 
 
 @click.command("compile")
 @click.argument("manifest", type=FILE)
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="LOCK",
-    help="Where the plan goes: by default `plan.lock` for `manifest.toml` and `NAME.lock` for "
+@output_option(
+    "LOCK",
+    "Where the plan goes: by default `plan.lock` for `manifest.toml` and `NAME.lock` for "
     "`NAME.toml`, beside the manifest.",
 )
 @click.option("--profile", metavar="P", help="A shipped profile's name or a profile's path.")

@@ -11,8 +11,10 @@ from power.cli.options import (
     FILE,
     artifact_roots,
     artifacts_option,
+    count_option,
     format_option,
     key_option,
+    output_option,
     passphrase_option,
 )
 from power.diagnostics import ExitCode, escape
@@ -32,31 +34,21 @@ from power.diagnostics import ExitCode, escape
     help="The tasks: a file that ends in `.jsonl`, in one of the forms of docs/reference/tasks.md, "
     "or a set that comes with Power: `small`.",
 )
-@click.option(
+@count_option(
     "--repetitions",
-    type=click.IntRange(1, 1000),
+    "Runs of each task in each mode. The modes take turns in being the first.",
     default=1,
-    show_default=True,
-    metavar="N",
-    help="Runs of each task in each mode. The modes take turns in being the first.",
+    most=1000,
 )
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="At most N tokens for an answer; by default what the plans allow.",
-)
+@count_option("--max-tokens", "At most N tokens for an answer; by default what the plans allow.")
 @click.option(
     "--chat",
     is_flag=True,
     help="Ask through the model's chat template, instead of with text that ends in `Answer:`.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="REPORT",
-    help="Where the report goes, `NAME.quality.json` by default; the files that it rests on go "
+@output_option(
+    "REPORT",
+    "Where the report goes, `NAME.quality.json` by default; the files that it rests on go "
     "beside it. An interrupted matrix goes on from there.",
 )
 @artifacts_option

@@ -7,13 +7,17 @@ from pathlib import Path
 import click
 
 from power.cli.console import Verb
-from power.cli.options import FILE, format_option
+from power.cli.options import (
+    FILE,
+    format_option,
+    output_option,
+)
 from power.diagnostics import escape
 
 
 @click.command("report")
 @click.argument("report", type=FILE)
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write it to FILE, a new one.")
+@output_option("FILE", "Write it to FILE, a new one.")
 @format_option("markdown", "html", "json")
 def command(report: Path, output: Path | None, fmt: str) -> None:
     """Show the REPORT of a bench, or of a quality matrix.

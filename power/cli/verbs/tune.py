@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from power.cli.console import Verb
-from power.cli.options import FILE, artifact_roots, artifacts_option, format_option
+from power.cli.options import (
+    FILE,
+    anyway_option,
+    artifact_roots,
+    artifacts_option,
+    count_option,
+    format_option,
+    output_option,
+)
 from power.diagnostics import escape
 
 if TYPE_CHECKING:
@@ -34,38 +42,24 @@ def _counts(
     help="What to measure acceptance on, as `power run --prompts` reads it; by default 14 prompts "
     "of copying, code, prose, maths and several languages.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=FILE,
-    metavar="PROFILE",
-    help="Where the profile goes, `NAME-tuned.toml` by default; report and trace go beside it.",
+@output_option(
+    "PROFILE",
+    "Where the profile goes, `NAME-tuned.toml` by default; report and trace go beside it.",
 )
-@click.option(
-    "--widest",
-    type=click.IntRange(1, 63),
-    default=11,
-    show_default=True,
-    metavar="K",
-    help="The largest proposal to consider.",
-)
+@count_option("--widest", "The largest proposal to consider.", default=11, most=63, metavar="K")
 @click.option(
     "--rows",
     callback=_counts,
     metavar="LIST",
     help="Row counts that passes may have, such as 1,2,3: those whose rows agree bit for bit.",
 )
-@click.option(
+@count_option(
     "--samples",
-    type=click.IntRange(1, 100),
+    "Runs of each prompt in each arm when the chosen setting is measured.",
     default=3,
-    show_default=True,
-    metavar="N",
-    help="Runs of each prompt in each arm when the chosen setting is measured.",
+    most=100,
 )
-@click.option(
-    "--anyway", is_flag=True, help="Measure also on a host that is not quiet, and report it so."
-)
+@anyway_option
 @artifacts_option
 @format_option("human", "json")
 def command(

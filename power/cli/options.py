@@ -130,6 +130,30 @@ def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
     return (*given, *environment_roots())
 
 
+def workers_options(command: F) -> F:
+    """`--workers N` and `--ray ADDRESS`, for verbs that time nothing."""
+    for option in reversed(
+        (
+            click.option(
+                "--workers",
+                type=click.IntRange(1, 1024),
+                default=1,
+                show_default=True,
+                metavar="N",
+                help="Engine processes at once, each with the threads that its plan says.",
+            ),
+            click.option(
+                "--ray",
+                metavar="ADDRESS",
+                help="Run them on a Ray cluster: `HOST:PORT`, `auto`, or `local` for one of this "
+                "machine alone. Needs the extra `power-spec[ray]`.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
 def key_option(command: F) -> F:
     """`--key FILE`, for the verbs that sign."""
     return click.option(

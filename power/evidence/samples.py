@@ -94,6 +94,10 @@ def sample_of(line: SampleLine, statement: Statement) -> Sample:
     return sample.model_copy(update={"decode_tok_s": text})
 
 
+_OF_SPEED = frozenset({"host.os", "host.memory_bytes"})
+"""Facts on which no output depends: machines of one kind may differ in them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A sample with all that it was taken from."""
@@ -115,8 +119,8 @@ class Watch:
     natural: a text may end before its limit. timed: samples are of a speed, so every
     one must have a steady rate, and those of one arm and prompt the same output.
     Raises PowerError: P810 a text ended early, P811 two samples of one arm and prompt
-    differ, P812 engine or host are not the first sample's, P813 there is no steady
-    decoding to time.
+    differ, P812 engine or host are not the first sample's (what outputs depend on,
+    where nothing is timed), P813 there is no steady decoding to time.
     """
 
     def __init__(self, *, natural: bool, timed: bool) -> None:
@@ -132,7 +136,7 @@ class Watch:
         found = [
             *self._early(new.sample),
             *(_divergence(known, new) if self._timed else ()),
-            *_drift(self._first.statement, new),
+            *_drift(self._first.statement, new, timed=self._timed),
         ]
         if found:
             raise PowerError(tuple(found))
@@ -190,9 +194,12 @@ def fork(one: Sequence[int], other: Sequence[int]) -> int:
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _drift(first: Statement, new: Measured) -> Sequence[Diagnostic]:
+def _drift(first: Statement, new: Measured, *, timed: bool) -> Sequence[Diagnostic]:
     """What changed under the bench; `threads` are the plan's and may differ by arm."""
-    before, after = facts(first), facts(new.statement)
+    before, after = (
+        {name: fact for name, fact in facts(one).items() if timed or name not in _OF_SPEED}
+        for one in (first, new.statement)
+    )
     return [
         Diagnostic(
             "P812",

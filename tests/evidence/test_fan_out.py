@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from power.diagnostics import Diagnostic, ExitCode, PowerError, Span
 from power.evidence.design import Cell, Design, Session
 from power.evidence.executor import Finished
-from power.evidence.fan_out.roster import TRIES, Ended, Roster, crowding, fan_out
+from power.evidence.fan_out.roster import TRIES, Ended, Roster, crowding, cut, fan_out
 from tests.receipt.scripted import scripted_plan
 
 KILLED = PowerError((Diagnostic("P517", "killed", hint="-"),))
@@ -78,6 +78,20 @@ def test_every_sample_comes_once(
     crew = Told(workers, deaths, repeat=repeat)
     came = Counter(found.cell for found in fan_out(design.sessions(), crew))
     assert came == Counter(design.cells())
+
+
+@given(design=DESIGNS, workers=st.integers(1, 40))
+def test_pieces_are_the_sessions(design: Design, workers: int) -> None:
+    """The same samples in the same order, and work for everyone where there is enough."""
+    pieces = cut(design.sessions(), workers)
+    assert [cell for piece in pieces for cell in piece.cells()] == list(design.cells())
+    assert len(pieces) >= min(workers, design.size)
+
+
+def test_enough_sessions_stay_whole() -> None:
+    sessions = list(Design(2, 5, 2).sessions())
+    assert cut(sessions, 2) == sessions
+    assert cut([], 3) == []
 
 
 def test_what_is_left_goes_before_what_waits() -> None:

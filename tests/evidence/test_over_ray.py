@@ -26,7 +26,7 @@ from power.evidence.fan_out.cluster import joined
 from power.evidence.fan_out.over_ray import OverRay, RayWorker
 from power.evidence.fan_out.roster import Ended, Roster
 from power.evidence.workplace import Workplace
-from tests.evidence.matrix import Matrix, children, interrupted, make, no_guard
+from tests.evidence.real_matrix import Matrix, children, interrupted, make, no_guard
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 ENGINE, ACTOR = "power.runner.worker", "ray::RayWorker"

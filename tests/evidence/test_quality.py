@@ -296,6 +296,32 @@ class TestRuns:
         assert found.runs[0].round == 2
         assert derive_matrix(bench.layout, reader(scripted.folder), TRUST) == found
 
+    @pytest.mark.parametrize(
+        ("fact", "code"),
+        [("memory_bytes", None), ("os", None), ("cpu", "P812"), ("physical_cores", "P812")],
+    )
+    def test_machines_of_one_kind_may_share_it(
+        self, scripted: Scripted, fact: str, code: str | None
+    ) -> None:
+        """What no output depends on may differ from run to run; the processor may not."""
+        bench = matrix(scripted)
+
+        class Elsewhere(InOrder):
+            def run(self, sessions: Any) -> Runs:
+                for finished in super().run(sessions):
+                    host = finished.record.host
+                    other = {fact: type(getattr(host, fact))(finished.cell.round)}
+                    record = replace(finished.record, host=replace(host, **other))
+                    yield replace(finished, record=record)
+
+        executor = Elsewhere(scripted.lanes(bench), bench.prompts, 0)
+        if code is None:
+            assert run_matrix(bench, executor, KEY).pairs[0].eligible
+        else:
+            with pytest.raises(PowerError) as refused:
+                run_matrix(bench, executor, KEY)
+            assert codes(refused.value) == [code]
+
     def test_one_plan_alone(self, scripted: Scripted) -> None:
         with pytest.raises(PowerError) as refused:
             matrix(scripted, [scripted.arm("off", scripted_plan("off"))])

@@ -16,6 +16,7 @@ from power.cli.options import (
     key_option,
     output_option,
     passphrase_option,
+    workers_options,
 )
 from power.diagnostics import ExitCode, escape
 
@@ -51,6 +52,7 @@ from power.diagnostics import ExitCode, escape
     "Where the report goes, `NAME.quality.json` by default; the files that it rests on go "
     "beside it. An interrupted matrix goes on from there.",
 )
+@workers_options
 @artifacts_option
 @key_option
 @passphrase_option
@@ -63,6 +65,8 @@ def command(
     max_tokens: int | None,
     chat: bool,
     output: Path | None,
+    workers: int,
+    ray: str | None,
     artifacts: tuple[Path, ...],
     key: Path | None,
     passphrase_file: Path | None,
@@ -76,9 +80,9 @@ def command(
     """
     with Verb("quality", fmt) as verb:
         from power.cli.certificates import Backing
+        from power.cli.executors import executor
         from power.cli.lanes import Lanes
         from power.cli.signing import OwnKey
-        from power.evidence.executor import InOrder
         from power.evidence.layout import Layout
         from power.evidence.outputs import QualityOutput
         from power.evidence.quality import matrix_bench, run_matrix
@@ -93,9 +97,9 @@ def command(
             layout = Layout(output or Path(f"{lanes.arms[-1].locked.plan.name}.quality.json"))
             bench = matrix_bench(layout, lanes.arms, asked, repetitions)
             private = own.private
-            executor = InOrder(lanes.lanes, bench.prompts, bench.warmup)
+            crew = executor(verb, lanes, bench.prompts, workers=workers, ray=ray)
             with verb.progress("runs") as progress:
-                found = run_matrix(bench, executor, private, progress)
+                found = run_matrix(bench, crew, private, progress)
         verb.data |= QualityOutput.of(found, str(layout.report)).document()
         verb.out(matrix_markdown(found) if fmt == "markdown" else matrix_text(found))
         verb.say(f"report {escape(str(layout.report))}")

@@ -19,7 +19,7 @@ from power.diagnostics import Diagnostic, PowerError, fail
 from power.evidence.design import Session
 from power.evidence.executor import Finished, Lane, Runs, perform
 from power.evidence.fan_out.cluster import joined
-from power.evidence.fan_out.roster import TRIES, Ended, fan_out
+from power.evidence.fan_out.roster import TRIES, Ended, cut, fan_out
 from power.evidence.workplace import LaneSpec, Workplace
 from power.plan.lock import loads
 from power.runner.host import resolve_threads
@@ -59,7 +59,7 @@ class OverRay:
         Raises PowerError besides: P870 Ray is not installed, P871 the cluster cannot be
         joined, P873 it starts no worker, P874 a machine has another Power, P875.
         """
-        left = list(sessions)
+        left = cut(sessions, self.workers)
         if not left:
             return
         workers = min(self.workers, len(left))

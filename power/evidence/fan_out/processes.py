@@ -14,7 +14,7 @@ from typing import Self
 
 from power.evidence.design import Session
 from power.evidence.executor import Finished, Lane, Runs, perform
-from power.evidence.fan_out.roster import Ended, fan_out
+from power.evidence.fan_out.roster import Ended, cut, fan_out
 from power.evidence.workplace import LaneSpec, Workplace
 from power.runner.prompts import Prompt
 
@@ -36,7 +36,7 @@ class Processes:
     def run(self, sessions: Iterable[Session]) -> Runs:
         """As `Executor.run`, in the order in which samples finish."""
         with _Threads(self) as crew:
-            yield from fan_out(sessions, crew)
+            yield from fan_out(cut(sessions, self.workers), crew)
 
 
 class _Threads:

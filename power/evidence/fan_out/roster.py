@@ -17,6 +17,8 @@ from power.runner.host import resolve_threads
 TRIES = 3
 """How often a session may fail without finishing a sample in between."""
 
+_PIECES = 2  # for each worker: more of them wait less for the last one, and load more often
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -119,6 +121,22 @@ def _given_up(session: Session, failures: int) -> Diagnostic:
         place=f"round {session.round}, arm {session.arm + 1}, prompt {session.prompts[0] + 1}",
         hint="its last failure is the next error: mend that, and run the same command again",
     )
+
+
+def cut(sessions: Iterable[Session], workers: int) -> list[Session]:
+    """Sessions for so many workers: in pieces, where there are too few to keep all busy.
+
+    A piece is run as a session is, on a fresh engine; outputs do not depend on it.
+    """
+    whole = list(sessions)
+    pieces = -(-_PIECES * workers // max(1, len(whole)))
+    return [piece for session in whole for piece in _pieces(session, pieces)]
+
+
+def _pieces(session: Session, count: int) -> Iterable[Session]:
+    size = -(-len(session.prompts) // count)
+    for start in range(0, len(session.prompts), size):
+        yield replace(session, prompts=session.prompts[start : start + size])
 
 
 def crowding(plans: Sequence[Plan], workers: int) -> tuple[Diagnostic, ...]:

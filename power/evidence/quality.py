@@ -27,7 +27,8 @@ def matrix_bench(layout: Layout, modes: Sequence[Arm], asked: Questions, repetit
     """The runs of a matrix: every mode on every task, in cyclic order, each text to its own end.
 
     modes: at least two; the first one is the base. Raises PowerError: P704 for fewer;
-    P512 where a plan allows fewer tokens than are asked for.
+    P512 where a plan allows fewer tokens than are asked for, P560 where its model has no
+    chat template and the tasks are asked in a chat.
     """
     if len(modes) < 2:  # noqa: PLR2004 - a base and a candidate
         fail(
@@ -37,6 +38,13 @@ def matrix_bench(layout: Layout, modes: Sequence[Arm], asked: Questions, repetit
             hint="add `--control`, or give the base's plan first",
         )
     for mode in modes:
+        if asked.chat and mode.locked.plan.target.header.chat_template_sha256 is None:
+            fail(
+                "P560",
+                "the model has no chat template, and `--chat` asks through it",
+                place=f"plan `{mode.locked.plan.name}`",
+                hint="run without `--chat`: tasks are then asked as text",
+            )
         check_request(Request("-", max_tokens=asked.max_tokens), mode.locked.plan.sampling)
     data, sampling = asked.prompts(), modes[0].locked.plan.sampling
     return Bench(

@@ -336,6 +336,18 @@ class TestRuns:
             matrix(scripted, arms)
         assert codes(refused.value) == ["P512"]
 
+    def test_a_chat_without_a_template(self, scripted: Scripted) -> None:
+        """Found before anything runs, so the same command without `--chat` is not another's."""
+        plan = scripted_plan("prompt-lookup")
+        header = plan.target.header.model_copy(update={"chat_template_sha256": None})
+        bare = plan.model_copy(update={"target": plan.target.model_copy(update={"header": header})})
+        arms = [scripted.arm("control", plan, control=True), scripted.arm("plan", bare)]
+        with pytest.raises(PowerError) as refused:
+            matrix(scripted, arms)
+        assert codes(refused.value) == ["P560"]
+        assert list(scripted.folder.iterdir()) == []
+        assert matrix(scripted, arms, questions=asked(chat=False)).design.size == 16
+
 
 class TestResume:
     def test_other_tasks_are_refused(self, scripted: Scripted) -> None:

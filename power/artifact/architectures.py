@@ -107,8 +107,15 @@ SECTIONED: frozenset[str] = _names(
 )
 """Models that always rotate by sections: time, height, width and one more."""
 
-EXPERTS_ONLY: frozenset[str] = _names("bailingmoe2 grovemoe smallthinker")
-"""Models whose loaders assert that there are experts."""
+EXPERTS_ONLY: frozenset[str] = _names(
+    """
+    bailingmoe2 glm4moe grovemoe lfm2moe qwen35moe qwen4exp smallthinker
+    """
+)
+"""Models whose loaders assert that there are experts, or divide by how many are used."""
+
+TWICE_AS_WIDE_INSIDE: frozenset[str] = _names("granitehybrid jamba")
+"""Hybrids whose loaders assert that the state space is twice as wide as the model."""
 
 LAYER_INPUTS: frozenset[str] = _names(
     """

@@ -14,6 +14,7 @@ from power.artifact.architectures import (
     EXPERTS_ONLY,
     FULL_ROTATION,
     SECTIONED,
+    TWICE_AS_WIDE_INSIDE,
 )
 from power.artifact.reader import Reader
 from power.artifact.values import REALS, ValueType
@@ -68,6 +69,8 @@ def read_dimensions(reader: Reader, architecture: str) -> Dimensions | None:
     experts = _experts(reader, prefix, needed=architecture in EXPERTS_ONLY)
     key_length, value_length = _head_lengths(reader, prefix, width, heads)
     _rope(reader, architecture, key_length)
+    if architecture in TWICE_AS_WIDE_INSIDE and width is not None:
+        _inner_size(reader, prefix, width)
     _norms(reader, prefix)
     _finite(reader, prefix)
     if layers is not None and nextn is not None and nextn > layers:
@@ -217,6 +220,14 @@ def _sections(reader: Reader, architecture: str, key_length: int) -> None:
                 "one of the first three above 0",
                 found=sections,
             )
+
+
+def _inner_size(reader: Reader, prefix: str, width: int) -> None:
+    key = prefix + "ssm.inner_size"
+    inner = reader.integer(key, 1, 2 * _MAX_WIDTH, required=True)
+    if inner is not None and inner != 2 * width:
+        message = f"`{key}` is not twice the embedding length"
+        reader.out_of_range(key, message, expected=2 * width, found=inner)
 
 
 def _norms(reader: Reader, prefix: str) -> None:

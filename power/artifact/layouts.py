@@ -90,6 +90,11 @@ def check_storage(findings: Findings, header: Header) -> None:
         )
 
 
+def known_tensors(dimensions: Dimensions) -> bool:
+    """Whether `check_model_tensors` knows every tensor of such a model, or what all share."""
+    return dimensions.architecture in _RECIPES and dimensions.uniform
+
+
 def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int) -> None:
     """Check a whole model's tensors against its architecture's recipe."""
     header, findings = reader.header, reader.findings
@@ -97,7 +102,7 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
     recipe = _RECIPES.get(dimensions.architecture)
     if recipe is not None:
         require_sizes(reader, dimensions.architecture)
-    if recipe is None or not dimensions.uniform:
+    if recipe is None or not known_tensors(dimensions):
         check_tensors(findings, header, embedding)
         _check_blocks(findings, header, dimensions.layers)
     else:
@@ -280,4 +285,6 @@ _RECIPES: dict[str, _Recipe] = {
     "gemma3": _dense((*_PLAIN, "post_attention_norm", "post_ffw_norm"), _HEAD_NORMS),
     "qwen35": _qwen35,
 }
+KNOWN_ARCHITECTURES = frozenset(_RECIPES)
+"""Those whose tensors are known one by one, where all layers are alike."""
 _NEXTN_IN_RECIPE = frozenset({"qwen35"})

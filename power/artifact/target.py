@@ -10,7 +10,7 @@ from power.artifact.facts import HeaderFacts
 from power.artifact.findings import Findings
 from power.artifact.ggml import FILE_TYPES
 from power.artifact.header import Header
-from power.artifact.layouts import check_model_tensors
+from power.artifact.layouts import KNOWN_ARCHITECTURES, check_model_tensors, known_tensors
 from power.artifact.reader import Reader
 from power.artifact.vocabulary import Vocabulary, read_vocabulary
 
@@ -62,6 +62,22 @@ def facts_of(header: Header, dimensions: Dimensions, vocabulary: Vocabulary) -> 
         recurrent=dimensions.architecture in RECURRENT,
         nextn_layers=dimensions.nextn,
     )
+
+
+def unproven(header: Header) -> str | None:
+    """Why a model that passed `check_target` may still end the engine's process; None: known.
+
+    Its tensors are not known one by one, so that the engine is the first to look at some.
+    """
+    architecture = header.text("general.architecture") or ""
+    dimensions = read_dimensions(Reader(header, Findings()), architecture)
+    if dimensions is None or known_tensors(dimensions):
+        return None
+    if dimensions.experts:
+        return f"a mixture of {dimensions.experts} experts"
+    if architecture in KNOWN_ARCHITECTURES:
+        return "a model whose layers differ in size"
+    return f"the architecture `{architecture}`"
 
 
 def check_general_type(reader: Reader) -> None:

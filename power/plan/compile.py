@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from power.artifact.facts import HeaderFacts
 from power.artifact.hashing import hash_files
 from power.artifact.header import Header
+from power.artifact.target import unproven
 from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.effective import load_effective
 from power.manifest.files import UnreadableError, read_regular
@@ -30,6 +31,7 @@ from power.plan.compiler import DraftFacts, SpansOf, compile_plan, resolve
 from power.plan.inputs import inputs
 from power.plan.judge import judge, judge_native
 from power.plan.memory import estimate
+from power.plan.model import Plan
 
 
 def compile_manifest(
@@ -141,7 +143,7 @@ def _compile(
     return Compiled(
         plan=plan,
         text=lock.dumps(plan),
-        warnings=() if plan.draft is None else _warnings(plan.draft.contract.notes, spans_of),
+        warnings=tuple(_warnings(plan, headers, spans_of)),
         target=judged.target,
         draft=None if draft is None else draft.header,
         pair=None if draft is None else draft.pair,
@@ -162,16 +164,35 @@ def _native_lacks(effective: Effective, header: Header, facts: HeaderFacts) -> s
     return None
 
 
-def _warnings(notes: Sequence[str], spans_of: SpansOf) -> tuple[Diagnostic, ...]:
-    return tuple(
-        Diagnostic(
+def _warnings(plan: Plan, headers: Headers, spans_of: SpansOf) -> Iterator[Diagnostic]:
+    """What to know about the models of a plan that may all the same be run."""
+    yield from _unproven("target", headers.target, spans_of)
+    if plan.draft is not None and headers.draft is not None:
+        if plan.draft.kind == "draft-model":  # a contract knows every tensor of the others
+            yield from _unproven("draft", headers.draft, spans_of)
+        yield from _differences(plan.draft.contract.notes, spans_of)
+
+
+def _unproven(whose: str, header: Header, spans_of: SpansOf) -> Iterator[Diagnostic]:
+    found = unproven(header)
+    if found is not None:
+        yield Diagnostic(
+            code="P308",
+            message=f"the {whose} is {found}, of which only the engine knows every tensor",
+            spans=spans_of(whose, "path"),
+            hint="a file from somebody you do not know may crash the engine; no crash is signed",
+            severity="warning",
+        )
+
+
+def _differences(notes: Sequence[str], spans_of: SpansOf) -> Iterator[Diagnostic]:
+    for note in notes:
+        yield Diagnostic(
             code="P425",
             message=f"the draft differs from the target where it may: {note}",
             spans=spans_of("draft", "path"),
             severity="warning",
         )
-        for note in notes
-    )
 
 
 def default_lock_path(manifest: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, NoReturn
@@ -44,6 +45,22 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
             place=str(path),
             hint="check the folder, its permissions and the space left",
         )
+
+
+def write_new(contents: Mapping[Path, bytes]) -> None:
+    """Write files that are one result: all of them, or none where one cannot be written.
+
+    Only a kill leaves some of them, each of them whole. Raises as `write_atomic`.
+    """
+    written: list[Path] = []
+    try:
+        for path, data in contents.items():
+            write_atomic(path, data, overwrite=False)
+            written.append(path)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _link_unnamed(folder: int, name: str, data: bytes, mode: int) -> bool:

@@ -77,6 +77,12 @@ CASES = {
     "no experts where all are": Case(
         build.llama, renamed("llama", "smallthinker"), "P302", "smallthinker.expert_count"
     ),
+    "division by no experts": Case(
+        build.qwen35, renamed("qwen35", "qwen35moe"), "P302", "qwen35moe.expert_count"
+    ),
+    "a state space as wide as the model": Case(
+        build.qwen35, renamed("qwen35", "jamba"), "P304", "jamba.ssm.inner_size"
+    ),
 }
 
 

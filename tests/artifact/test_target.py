@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from power.artifact.target import check_target
+from power.artifact.target import check_target, unproven
 from tests.artifact.build import (
     BOOL,
     F32,
@@ -20,7 +20,9 @@ from tests.artifact.build import (
     U32,
     WIDTH,
     Gguf,
+    gemma3,
     llama,
+    qwen,
     qwen35,
     sizes,
     tokenizer,
@@ -398,7 +400,21 @@ def test_an_architecture_without_a_recipe(read: Read, refusal: Refusal) -> None:
     gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("blk.0.x.weight", (INNER,))
     header = read(gguf)
     assert "no tensor of block 1" in refusal(lambda: check_target(header))
-    assert check_target(read(gguf.tensor("blk.1.x.weight", (HEAD,)))).architecture == "olmo"
+    header = read(gguf.tensor("blk.1.x.weight", (HEAD,)))
+    assert check_target(header).architecture == "olmo"
+    assert unproven(header) == "the architecture `olmo`"
+
+
+def test_what_is_known_tensor_by_tensor(read: Read) -> None:
+    for known in (llama(), qwen(), qwen(2), gemma3(), qwen35()):
+        assert unproven(read(known)) is None
+    mixture = llama()
+    for key, value in (("expert_count", 8), ("expert_used_count", 2)):
+        _uint(key, value)(mixture)
+    assert unproven(read(mixture)) == "a mixture of 8 experts"
+    uneven = llama().put_array("llama.attention.head_count", U32, [4, 4, 2])
+    uneven.put_array("llama.attention.head_count_kv", U32, [2, 4, 1])
+    assert unproven(read(uneven)) == "a model whose layers differ in size"
 
 
 def test_a_model_without_attention(read: Read) -> None:

@@ -71,9 +71,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Bench:
-    """A working folder; calling it runs `power` there."""
+    """A working folder; calling it runs `power` there, behind the words of `through`."""
 
     folder: Path
+    through: tuple[str, ...] = ()
 
     def environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("POWER_")}
@@ -86,7 +87,7 @@ class Bench:
         env: Mapping[str, str] | None = None,
     ) -> Result:
         done = subprocess.run(
-            [sys.executable, "-m", "power", *arguments],
+            [*self.through, sys.executable, "-m", "power", *arguments],
             cwd=self.folder,
             input=stdin,
             capture_output=True,
@@ -148,6 +149,13 @@ def ready(bench: Bench) -> Bench:
     assert bench("key", "new").code == 0
     assert bench("compile", "manifest.toml").code == 0
     return bench
+
+
+def to_tune(bench: Bench, name: str = "open.toml") -> None:
+    """Write a manifest that leaves what `power tune` decides to its profile."""
+    text = (bench.folder / "manifest.toml").read_text("utf-8")
+    text = text.replace('[speculation]\nspec_mode = "prompt-lookup"\nspec_draft_max = 4\n', "")
+    bench.write(name, text.replace("batch = 8\n", ""))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from power.evidence.trace import read_trace
 from power.manifest.load import load_profile
-from tests.cli.conftest import Bench, Result
+from tests.cli.conftest import Bench, Result, to_tune
 
 pytestmark = pytest.mark.engine
 
@@ -24,9 +24,7 @@ FEW = ("--prompts", "prompts.jsonl", "--widest", "3", "--samples", "1", "--anywa
 @pytest.fixture
 def open_bench(bench: Bench) -> Bench:
     """A manifest that leaves speculation and batch to its profile."""
-    text = (bench.folder / "manifest.toml").read_text()
-    text = text.replace('[speculation]\nspec_mode = "prompt-lookup"\nspec_draft_max = 4\n', "")
-    bench.write("manifest.toml", text.replace("batch = 8\n", ""))
+    to_tune(bench, "manifest.toml")
     bench.write("prompts.jsonl", PROMPTS)
     return bench
 

@@ -11,6 +11,8 @@ import pytest
 from power.diagnostics import ExitCode, PowerError
 from power.plan import lock
 from power.plan.compile import compile_manifest, default_lock_path, write_lock
+from tests.artifact import build
+from tests.artifact.build import Gguf
 from tests.plan.conftest import Workspace
 
 ALONE = """\
@@ -136,6 +138,19 @@ def test_allowed_differences_are_warnings_at_the_drafts_line(workspace: Workspac
         True for _ in notes
     ]
     assert all(d.severity == "warning" and d.spans for d in done.warnings)
+
+
+def test_a_model_that_only_the_engine_knows_is_a_warning(workspace: Workspace) -> None:
+    """It compiles and runs; who pins it is told whom they trust."""
+    model = build.tokenizer(build.sizes(Gguf(), "olmo", 1))
+    model.tensor("token_embd.weight", (build.WIDTH, len(build.TOKENS)))
+    model.tensor("blk.0.x.weight", (build.INNER,))
+    (workspace.folder / "t.gguf").write_bytes(model.encode())
+    workspace.write()
+    done = workspace.compile()
+    assert [(d.code, d.severity, len(d.spans)) for d in done.warnings] == [("P308", "warning", 1)]
+    assert "the target is the architecture `olmo`" in done.warnings[0].message
+    assert "P308" not in done.text
 
 
 @pytest.mark.complaint(n=5)

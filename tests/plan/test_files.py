@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from power.diagnostics import PowerError
-from power.plan.files import check_new, write_atomic
+from power.plan.files import check_new, write_atomic, write_new
 
 
 def names(folder: Path) -> list[str]:
@@ -130,3 +130,13 @@ def test_a_place_that_says_yes_and_takes_nothing_is_found_out() -> None:
     with pytest.raises(PowerError) as caught:
         check_new(Path("/sys/receipt"))
     assert [d.code for d in caught.value.diagnostics] == ["P441"]
+
+
+def test_files_that_are_one_result_are_all_there_or_none(tmp_path: Path) -> None:
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    write_new({one: b"1", two: b"2"})
+    assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
+    one.unlink()
+    with pytest.raises(PowerError):
+        write_new({one: b"new", two: b"new", three: b"new"})
+    assert (names(tmp_path), two.read_bytes()) == (["two"], b"2")

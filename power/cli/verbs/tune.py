@@ -90,7 +90,7 @@ def command(
         from power.evidence.tuning import Tuning, widest_plan
         from power.manifest.effective import load_effective
         from power.manifest.shipped import prompts_path
-        from power.plan.files import check_new, write_atomic
+        from power.plan.files import check_new, write_new
         from power.receipt.digests import sha256
         from power.runner.prompts import parse_prompts, prompts_bytes
 
@@ -116,8 +116,7 @@ def command(
             quiet=quiet,
             prompts_sha256=sha256(data),
         )
-        for path, content in files.contents(found).items():
-            write_atomic(path, content, overwrite=False)
+        write_new(files.contents(found))
         answer = TuneOutput(
             profile=str(files.profile),
             report=str(files.report),

@@ -65,6 +65,9 @@ class TuneOutput(Part):
     trace: str = Field(description="what `power simulate` reads")
     cost: TracedCosts
     chosen: Prediction | None = Field(None, description="absent where nothing pays")
+    without_draft: Prediction | None = Field(
+        None, description="a faster one that the manifest's draft stands in the way of"
+    )
     predicted: Decimal
     measured: Decimal
     by_prompt: list[Compared]

@@ -182,6 +182,11 @@ def ranked(judged: Sequence[Judged]) -> list[Judged]:
     )
 
 
-def choose(judged: Sequence[Judged]) -> Judged | None:
-    """The fastest that pays; None is `off`."""
-    return next((one for one in ranked(judged) if one.pays), None)
+def choose(judged: Sequence[Judged], draft: str | None = None) -> Judged | None:
+    """The fastest that pays; None is `off`.
+
+    draft: the strategy of the draft that the manifest declares. A plan with a draft
+    uses it, so no other strategy can be chosen.
+    """
+    open_to = (one for one in ranked(judged) if draft in {None, one.candidate.setting.strategy})
+    return next((one for one in open_to if one.pays), None)

@@ -50,6 +50,12 @@ class Tuned:
     prompts_sha256: str
 
     @property
+    def without_draft(self) -> Judged | None:
+        """A setting predicted to be faster that the manifest's draft stands in the way of."""
+        best = choose(self.judged)
+        return None if best is self.chosen else best
+
+    @property
     def predicted(self) -> str:
         """The geometric mean of the predicted speed-ups."""
         return _mean([one.predicted for one in self.compared])
@@ -83,7 +89,7 @@ def tune(  # noqa: PLR0913 - what a tuning is made of
     judged: list[Judged] = []
     with watched("simulating"):
         judged = ranked([one for one in survey(recorded, fixed=fixed) if one is not None])
-    chosen = choose(judged)
+    chosen = choose(judged, None if plan.draft is None else plan.speculation.strategy)
     rows = None if chosen is None else chosen.candidate.rows
     shape = {"shape": "natural", "rows": None} if rows is None else {"shape": "fixed", "rows": rows}
     best = tuning.plan(chosen_settings(chosen, recorded.cost), shape)

@@ -52,6 +52,23 @@ def test_a_profile_with_its_evidence(open_bench: Bench) -> None:
     assert simulated.get("chosen") == done.json.get("chosen")
 
 
+def test_a_draft_that_does_not_pay_is_not_traded_for_a_lookup(open_bench: Bench) -> None:
+    """A plan with a draft can use no lookup, whatever it is predicted to gain."""
+    text = (open_bench.folder / "manifest.toml").read_text()
+    pins = "".join(
+        line + "\n" for line in text.splitlines() if line.startswith(("path", "bytes", "sha256"))
+    )
+    bound = next(line for line in pins.splitlines() if line.startswith("sha256"))
+    draft = f'[draft]\nkind = "draft-model"\n{pins}target_{bound}\n\n'
+    open_bench.write("manifest.toml", text.replace("[graph]", draft + "[graph]"))
+    done = open_bench("tune", "manifest.toml", *FEW, "--format", "json")
+    assert done.code == 0, done.stderr
+    # What pays depends on this host; what may be chosen does not.
+    assert done.json.get("chosen", {"strategy": "draft-model"})["strategy"] == "draft-model"
+    assert done.json.get("without_draft", {"strategy": ""})["strategy"] != "draft-model"
+    assert open_bench("compile", "manifest.toml", "--profile", "tiny-tuned.toml").code == 0
+
+
 def test_nothing_is_overwritten(open_bench: Bench, snapshot_of: Snapshot) -> None:
     open_bench.write("tiny-tuned.tune.json", "mine")
     snapshot_of(open_bench("tune", "manifest.toml", *FEW))

@@ -150,6 +150,15 @@ def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     assert "cost" not in chosen_settings(best, cost)  # a fixed width
 
 
+def test_a_plan_with_a_draft_can_use_no_other_strategy() -> None:
+    judged = survey(traced(Case(max_tokens=30, left=90, seed=1)))
+    chosen = {draft: choose(judged, draft) for draft in (None, "draft-model", "eagle3")}
+    assert chosen["eagle3"] is None
+    assert chosen["draft-model"] is not None
+    assert chosen["draft-model"].candidate.setting.strategy == "draft-model"
+    assert chosen[None] in judged
+
+
 def test_what_the_manifest_says_itself_cannot_be_tuned() -> None:
     check_open(effective())
     with pytest.raises(PowerError) as caught:

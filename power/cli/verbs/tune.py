@@ -117,12 +117,14 @@ def command(
             prompts_sha256=sha256(data),
         )
         write_new(files.contents(found))
+        better = found.without_draft
         answer = TuneOutput(
             profile=str(files.profile),
             report=str(files.report),
             trace=str(files.trace),
             cost=costs_part(found.recorded.cost),
             chosen=None if found.chosen is None else found.chosen.prediction(),
+            without_draft=None if better is None else better.prediction(),
             predicted=found.predicted,
             measured=found.measured,
             by_prompt=list(found.compared),
@@ -130,6 +132,12 @@ def command(
         verb.data |= answer.document()
         _show(verb, found)
         verb.say(f"wrote {escape(str(files.profile))}")
+        if better is not None:
+            setting = better.candidate.setting
+            verb.say(
+                f"{setting.strategy}, K {setting.draft_max}, {setting.controller} width, is "
+                f"predicted to come to {better.mean}: for a manifest without `[draft]`"
+            )
 
 
 def _show(verb: Verb, tuned: Tuned) -> None:

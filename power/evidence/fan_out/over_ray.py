@@ -157,7 +157,7 @@ class _Actors:
         except self._ray.exceptions.RayError as error:
             self._failures += 1
             if self._failures >= TRIES:
-                self._fail_placing(_last_line(error))
+                self._fail_placing(_first_line(error))
             self._add()
             return
         if version != power.__version__:
@@ -203,13 +203,13 @@ def _lost(session: Session, error: BaseException) -> PowerError:
                 "P872",
                 "a worker of the Ray cluster was lost",
                 place=f"round {session.round}, arm {session.arm + 1}",
-                found=_last_line(error),
+                found=_first_line(error),
                 hint="look at its machine: memory, and Ray's log of the worker",
             ),
         )
     )
 
 
-def _last_line(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else 'no more is known'}"

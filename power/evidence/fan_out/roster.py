@@ -95,7 +95,7 @@ class Roster:
     def end(self, session: Session, error: BaseException | None) -> None:
         """Take a session off; what a failure left of it waits again, before all others.
 
-        Raises `error` when the engine's failure is not what it is (`fan_out`).
+        Raises `error` where running it again would not help, P875 where it did not.
         """
         failures = self._running.pop(session) + 1
         left = tuple(cell.prompt for cell in session.cells() if cell not in self._delivered)

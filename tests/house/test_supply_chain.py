@@ -18,6 +18,7 @@ from tools import sbom
 
 LOCKS = {name: ROOT / "requirements" / f"{name}.txt" for name in ("build", "run", "ci")}
 PIN = re.compile(r"^([a-z0-9-]+)==(\S+)", re.MULTILINE)
+RELEASE = ROOT / ".github" / "workflows" / "release.yml"
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
@@ -90,6 +91,18 @@ def test_ci_installs_from_the_locks() -> None:
     assert ran["env"] == {"LOCKED": "1"}
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert makefile.count("--require-hashes") == 3
+
+
+def test_a_release_has_its_bill_and_is_built_from_the_locks() -> None:
+    """The bill lies beside the wheel before their digests are taken, and all of it is kept."""
+    ran = [s.get("run", s.get("uses", "").partition("@")[0]) for s in steps(RELEASE)]
+    assert ran[2:] == [
+        "python -m pip install --require-hashes -r requirements/build.txt",
+        "python -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .",
+        "python tools/sbom.py --output dist/sbom.cdx.json",
+        "sha256sum * > SHA256SUMS",
+        "actions/upload-artifact",
+    ]
 
 
 def test_the_bill_of_materials_lists_every_pin_with_its_digests() -> None:

@@ -110,8 +110,9 @@ def _outputs(matrix: Matrix) -> Callable[[str], str]:
     """What the column of outputs says of a task: whether every mode's are those of the base."""
     forks: dict[str, list[str]] = {}
     for pair in matrix.pairs:
+        which = f"{pair.candidate}: " if len(matrix.pairs) > 1 else ""
         for fork in pair.forks:
-            forks.setdefault(fork.task, []).append(f"{pair.candidate} from token {fork.token}")
+            forks.setdefault(fork.task, []).append(f"{which}fork at token {fork.token}")
     return lambda task: "; ".join(forks[task]) if task in forks else "equal"
 
 

@@ -14,6 +14,7 @@ from power.artifact.dimensions import Dimensions
 from power.artifact.findings import Findings
 from power.artifact.header import Header
 from power.artifact.reader import Reader
+from power.artifact.tensors import Tensor
 
 Shape = tuple[int, ...]
 Layout = dict[str, Shape]
@@ -55,14 +56,18 @@ def check_tensors(
                 hint="the file was put together from two models: fetch the original",
             )
         if tensor.type.integer and name != "d2t":
-            findings.add(
-                "P306",
-                f"tensor `{name}` stores weights as integers",
-                place=f"{tensor.file}: {name} at byte {tensor.at}",
-                expected="a floating-point or quantised type",
-                found=tensor.type.name,
-                hint="the engine ends its process on this: convert the model again",
-            )
+            _no_integers(findings, tensor)
+
+
+def _no_integers(findings: Findings, tensor: Tensor) -> None:
+    findings.add(
+        "P306",
+        f"tensor `{tensor.name}` stores weights as integers",
+        place=f"{tensor.file}: {tensor.name} at byte {tensor.at}",
+        expected="a floating-point or quantised type",
+        found=tensor.type.name,
+        hint="the engine ends its process on this: convert the model again",
+    )
 
 
 def check_storage(findings: Findings, header: Header) -> None:
@@ -109,6 +114,10 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
         required = embedding | {"output_norm.weight": (dimensions.width,)}
         required |= recipe(reader, dimensions)
         check_tensors(findings, header, required, {"output.weight": (dimensions.width, vocabulary)})
+        # Of biases and scales, which a model may have or not, the engine takes no integers either.
+        for name, tensor in header.tensors.items():
+            if tensor.type.integer and name not in required and name != "output.weight":
+                _no_integers(findings, tensor)
     check_storage(findings, header)
     if dimensions.nextn and dimensions.architecture not in _NEXTN_IN_RECIPE:
         _check_nextn(reader, dimensions)

@@ -61,6 +61,9 @@ CASES = {
     "a matrix of 64 bits": Case(
         build.llama, retyped("blk.0.ffn_down.weight", "F64"), "P306", "stored as F64"
     ),
+    "a bias of integers": Case(
+        qwen2, retyped("blk.0.attn_k.bias", "I8"), "P306", "`blk.0.attn_k.bias` stores weights"
+    ),
     "no token for a byte": Case(build.llama, without_a_byte, "P311", "byte 0xc3"),
     "half a head rotated": Case(
         qwen2, lambda g: g.put("qwen2.rope.dimension_count", U32, 4), "P304", "dimension_count"

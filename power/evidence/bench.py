@@ -105,7 +105,7 @@ def read_inputs(path: Path, plans: Sequence[Plan]) -> tuple[bytes, tuple[Prompt,
     Raises PowerError P570, P573 as `read_prompts`.
     """
     data = prompts_bytes(path)
-    asked = [parse_prompts(data, path, plan.sampling, chat=True) for plan in plans]
+    asked = [parse_prompts(data, path, p.sampling, chat=p.target.header.chats) for p in plans]
     return data, asked[0]
 
 

@@ -55,7 +55,7 @@ def requests(
     most = min(max_tokens, plan.sampling.max_tokens)
     plain = prompts is None and KEY not in chat_templates(header)
     out = []
-    for prompt in read_prompts(path, plan.sampling, chat=True)[:first]:
+    for prompt in read_prompts(path, plan.sampling, chat=plan.target.header.chats)[:first]:
         if prompt.messages is not None and plain:
             request = prompt.request(Rendered(prompt.messages[-1]["content"]), control=False)
             request = replace(request, special=False)

@@ -38,7 +38,7 @@ def matrix_bench(layout: Layout, modes: Sequence[Arm], asked: Questions, repetit
             hint="add `--control`, or give the base's plan first",
         )
     for mode in modes:
-        if asked.chat and mode.locked.plan.target.header.chat_template_sha256 is None:
+        if asked.chat and not mode.locked.plan.target.header.chats:
             fail(
                 "P560",
                 "the model has no chat template, and `--chat` asks through it",

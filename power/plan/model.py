@@ -87,6 +87,11 @@ class Header(_Frozen):
     vocabulary_sha256: Sha256
     chat_template_sha256: Sha256 | None = None
 
+    @property
+    def chats(self) -> bool:
+        """Whether the file has a chat template."""
+        return self.chat_template_sha256 is not None
+
 
 class Contract(_Frozen):
     """What the draft contract established."""

@@ -72,7 +72,7 @@ def run_batch(  # noqa: PLR0913 - the parts of a batch
         fail(
             "P573", "the prompts and the answers are one file", place=str(out), hint="name another"
         )
-    asked = read_prompts(prompts, plan.sampling, chat=chat is not None)
+    asked = read_prompts(prompts, plan.sampling, chat=chat is not None and plan.target.header.chats)
     binding = {"plan_sha256": plan.lock.plan_sha256, "control": control}
     with Answers(out, asked, binding) as answers:
         resumed = answers.finished

@@ -96,15 +96,22 @@ class TestRun:
         assert out.read_bytes() == before
 
     def test_messages_go_through_the_template(
-        self, make_runner: MakeRunner, tmp_path: Path, out: Path
+        self, make_runner: MakeRunner, make_plan: MakePlan, tmp_path: Path, out: Path
     ) -> None:
+        """Of a model that has one: else they are refused before anything runs."""
         path = tmp_path / "chat.jsonl"
         path.write_text('{"messages": [{"role": "user", "content": "hey"}], "max_tokens": 3}')
 
         def chat(messages: Sequence[Mapping[str, Any]]) -> Rendered:
             return Rendered(f"copy:{messages[0]['content']}")
 
-        with make_runner() as runner:
+        plan = make_plan()
+        with make_runner(plan) as runner, pytest.raises(PowerError, match="chat template"):
+            run_batch(runner, path, out, chat=chat)
+        assert not out.exists()
+        header = plan.target.header.model_copy(update={"chat_template_sha256": "c" * 64})
+        target = plan.target.model_copy(update={"header": header})
+        with make_runner(plan.model_copy(update={"target": target})) as runner:
             run_batch(runner, path, out, chat=chat)
         assert timeless(out)[0]["text"] == "hey"
 

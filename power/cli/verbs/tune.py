@@ -108,7 +108,7 @@ def command(
         quiet = preflight([plan], overridden=anyway)
         require_quiet(quiet, str(manifest))
         found = tune(
-            tuning.on(parse_prompts(data, asked, plan.sampling, chat=True)),
+            tuning.on(parse_prompts(data, asked, plan.sampling, chat=plan.target.header.chats)),
             plan,
             lambda chosen: open_plan(chosen, manifest, roots),
             verb.progress,

@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from power.diagnostics import Diagnostic, PowerError, fail
-from power.evidence.parts import Part
+from power.evidence.parts import Part, naming_schema
 from power.manifest.files import UnreadableError, nearby, read_regular
 from power.receipt import strict_json
 from power.receipt.shape import problems
@@ -34,7 +34,7 @@ def parse(data: bytes, name: str, kind: type[Document]) -> Document:
     Raises PowerError P801 for what is no such document, all its problems at once.
     """
     try:
-        return kind.model_validate(strict_json.loads(data, SIZE_LIMIT))
+        return kind.model_validate(naming_schema(strict_json.loads(data, SIZE_LIMIT)))
     except strict_json.JSONRefusedError as error:
         fail("P801", f"`{name}` is no report: {error}", place=name, hint=_HINT)
     except ValidationError as error:

@@ -33,6 +33,11 @@ class Part(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def naming_schema(values: object) -> object:
+    """Parsed JSON to read a document from: a `schema` that is left out is not the right one."""
+    return {"schema": None} | values if isinstance(values, dict) else values
+
+
 class FileRef(Part):
     """A file beside a report, and the SHA-256 of its bytes."""
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from power.diagnostics import Diagnostic, PowerError, fail
-from power.evidence.parts import Count, Decimal, Hex, Part, Text
+from power.evidence.parts import Count, Decimal, Hex, Part, Text, naming_schema
 from power.manifest.files import UnreadableError, read_regular
 from power.receipt import strict_json
 from power.receipt.shape import problems
@@ -90,7 +90,7 @@ def parse_trace(data: bytes, name: str) -> Trace:
     Raises PowerError P806 for what is no trace, all its problems at once.
     """
     try:
-        return Trace.model_validate(strict_json.loads(data))
+        return Trace.model_validate(naming_schema(strict_json.loads(data)))
     except strict_json.JSONRefusedError as error:
         fail("P806", f"the trace is not readable: {error}", place=name, hint=_HINT)
     except ValidationError as error:

@@ -218,6 +218,8 @@ class TestFiles:
                 '"schema": "power.bench-report.v1",',
                 '"schema": "power.bench-report.v1", "extra": 1,',
             ),
+            ('"schema": "power.bench-report.v1",', ""),
+            ('"schema": "power.bench-report.v1"', '"schema_": "power.bench-report.v1"'),
             ('"replays": 0', '"replays": 0.5'),
             ('"replays": 0', '"replays": "0"'),
             ('"replays": 0', '"replays": -1'),

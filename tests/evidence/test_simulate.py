@@ -205,3 +205,6 @@ def test_what_is_no_trace_is_refused(change: dict[str, Any]) -> None:
     assert parse_trace(json.dumps(good).encode(), "t").requests
     assert set(refused(json.dumps(good | change).encode())) == {"P806"}
     assert refused(b"{") == ["P806"]
+    assert refused(json.dumps({k: v for k, v in good.items() if k != "schema"}).encode()) == [
+        "P806"
+    ]

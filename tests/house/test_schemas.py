@@ -57,9 +57,11 @@ def test_a_receipts_predicate_holds(receipt: str) -> None:
     assert problems("speculative-run-v1", statement["predicate"]) == []
 
 
-@pytest.mark.parametrize("name", ["tuned-smollm2.tune.json", "tuned-smollm2.trace.json"])
-def test_the_evidence_of_a_shipped_profile_holds(name: str) -> None:
-    assert own_problems(json.loads((ROOT / "profiles/evidence" / name).read_text("utf-8"))) == []
+@pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
+@pytest.mark.parametrize("kind", ["tune", "trace"])
+def test_the_evidence_of_a_shipped_profile_holds(model: str, kind: str) -> None:
+    path = ROOT / "profiles/evidence" / f"tuned-{model}.{kind}.json"
+    assert own_problems(json.loads(path.read_text("utf-8"))) == []
 
 
 def test_a_document_names_the_schema_that_is_published_for_it() -> None:

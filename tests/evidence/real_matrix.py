@@ -115,6 +115,8 @@ def interrupted(runs: Runs) -> list[Cell]:
     """The samples of `runs` until Ctrl-C came, which is right after the first one."""
     interrupt = Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
     came: list[Cell] = []
+    # A job in the background is born deaf to it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with closing(runs):
             for finished in runs:
@@ -124,6 +126,8 @@ def interrupted(runs: Runs) -> list[Cell]:
     except KeyboardInterrupt:
         interrupt.join()
         return came
+    finally:
+        signal.signal(signal.SIGINT, before)
     raise AssertionError("it was not interrupted")
 
 

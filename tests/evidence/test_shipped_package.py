@@ -1,0 +1,39 @@
+"""The package that ships: it verifies without the model, and its profile says what it says."""
+
+from __future__ import annotations
+
+import json
+
+from power.evidence import package
+from power.manifest.load import load_profile
+from power.manifest.meaning import profile_sha256
+from power.manifest.shipped import shipped
+from power.plan.lock import loads
+from power.receipt.digests import sha256
+from power.receipt.keys import load_public
+from power.receipt.trust import trust_in
+
+FOLDER = shipped("profiles") / "evidence" / "tuned-smollm2"
+
+
+def test_the_package_holds_and_the_profile_has_its_figures() -> None:
+    found = package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
+    assert (len(found.reports), found.receipts) == (1, 56)
+    data = (FOLDER / "tuned-smollm2.bench.json").read_bytes()
+    profile = load_profile(FOLDER.parent.parent / "tuned-smollm2.toml").profile
+    (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
+    assert entry.report == "evidence/tuned-smollm2/tuned-smollm2.bench.json"
+    control, plan = json.loads(data)["figures"]
+    assert entry.figures == {
+        "control_decode_median_tok_s": float(control["decode_tok_s"]["median"]),
+        "plan_decode_median_tok_s": float(plan["decode_tok_s"]["median"]),
+        "plan_tokens_per_pass_ratio": float(plan["tokens_per_pass"]),
+    }
+
+
+def test_the_plan_that_was_timed_is_of_the_profile_as_it_is() -> None:
+    text = (FOLDER / "tuned-smollm2.bench.plan.lock").read_text("utf-8")
+    plan = loads(text, "tuned-smollm2.bench.plan.lock")
+    profile = load_profile(FOLDER.parent.parent / "tuned-smollm2.toml").profile
+    assert plan.profile is not None
+    assert plan.profile.sha256 == profile_sha256(profile)

@@ -1,8 +1,10 @@
-"""The package that ships: it verifies without the model, and its profile says what it says."""
+"""The package that ships: it verifies without the models, and profiles say what it says."""
 
 from __future__ import annotations
 
 import json
+
+import pytest
 
 from power.evidence import package
 from power.manifest.load import load_profile
@@ -13,7 +15,7 @@ from power.receipt.digests import sha256
 from power.receipt.keys import load_public
 from power.receipt.trust import trust_in
 
-FOLDER = shipped("profiles") / "evidence" / "tuned-smollm2"
+FOLDER = shipped("profiles") / "evidence" / "tuned"
 
 
 def test_the_package_holds_and_the_profile_has_its_figures() -> None:
@@ -22,12 +24,29 @@ def test_the_package_holds_and_the_profile_has_its_figures() -> None:
     data = (FOLDER / "tuned-smollm2.bench.json").read_bytes()
     profile = load_profile(FOLDER.parent.parent / "tuned-smollm2.toml").profile
     (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
-    assert entry.report == "evidence/tuned-smollm2/tuned-smollm2.bench.json"
+    assert entry.report == "evidence/tuned/tuned-smollm2.bench.json"
     control, plan = json.loads(data)["figures"]
     assert entry.figures == {
         "control_decode_median_tok_s": float(control["decode_tok_s"]["median"]),
         "plan_decode_median_tok_s": float(plan["decode_tok_s"]["median"]),
         "plan_tokens_per_pass_ratio": float(plan["tokens_per_pass"]),
+    }
+
+
+@pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
+def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(model: str) -> None:
+    data = (FOLDER / f"tuned-{model}.tune.json").read_bytes()
+    index = package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
+    assert index.files[f"tuned-{model}.tune.json"] == sha256(data)
+    profile = load_profile(FOLDER.parent.parent / f"tuned-{model}.toml").profile
+    (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
+    assert entry.report == f"evidence/tuned/tuned-{model}.tune.json"
+    tuned = json.loads(data)
+    assert entry.figures == {
+        "predicted_gain_ratio": float(tuned["predicted"]),
+        "measured_gain_ratio": float(tuned["measured"]),
+        "equal_outputs_count": sum(one["equal"] for one in tuned["by_prompt"]),
+        "prompts_count": len(tuned["by_prompt"]),
     }
 
 

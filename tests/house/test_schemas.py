@@ -60,7 +60,7 @@ def test_a_receipts_predicate_holds(receipt: str) -> None:
 @pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
 @pytest.mark.parametrize("kind", ["tune", "trace"])
 def test_the_evidence_of_a_shipped_profile_holds(model: str, kind: str) -> None:
-    path = ROOT / "profiles/evidence" / f"tuned-{model}.{kind}.json"
+    path = ROOT / "profiles/evidence/tuned" / f"tuned-{model}.{kind}.json"
     assert own_problems(json.loads(path.read_text("utf-8"))) == []
 
 

@@ -27,6 +27,8 @@ _MAX_FEED_FORWARD = 1 << 24
 _MAX_HEADS = 1 << 16
 # No layer goes without attention: a 0 among the heads ends the process.
 _ATTENTIVE = frozenset({"llama", "qwen2", "qwen3", "gemma3", "dflash", "eagle3"})
+# Shapes of tensors come from the first layer's heads, and a graph from each layer's own.
+_EVEN = frozenset({"qwen2", "qwen3", "gemma3"})
 _SCALINGS = ("none", "linear", "yarn", "longrope")  # llama_rope_scaling_type_from_string
 
 
@@ -107,6 +109,8 @@ def _heads(reader: Reader, architecture: str) -> tuple[_PerLayer, _PerLayer]:
     heads = reader.per_layer(key, low, _MAX_HEADS, required=True)
     low = 1 if architecture in _ATTENTIVE or not _is_array(reader, key + "_kv") else 0
     kv_heads = reader.per_layer(key + "_kv", low, _MAX_HEADS)
+    if architecture in _EVEN:
+        _one_for_all(reader, {key: heads, f"{key}_kv": kv_heads})
     if kv_heads is None:
         return heads, heads
     for head, kv_head in zip(_spread(heads), _spread(kv_heads), strict=False):
@@ -119,6 +123,18 @@ def _heads(reader: Reader, architecture: str) -> tuple[_PerLayer, _PerLayer]:
             )
             break
     return heads, kv_heads
+
+
+def _one_for_all(reader: Reader, found: dict[str, _PerLayer]) -> None:
+    """Find heads that differ by layer: the engine takes the tensors' shapes from the first one."""
+    for key, heads in found.items():
+        if isinstance(heads, list) and len(set(heads)) > 1:
+            reader.out_of_range(
+                key,
+                f"`{key}` differs by layer, and this architecture has one for all of them",
+                expected=heads[0],
+                found=next(count for count in heads if count != heads[0]),
+            )
 
 
 def _is_array(reader: Reader, key: str) -> bool:

@@ -423,3 +423,16 @@ def test_a_model_without_attention(read: Read) -> None:
     gguf.drop("mamba.attention.key_length", "mamba.attention.value_length")
     gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS))).tensor("blk.0.ssm_a", (HEAD,))
     assert check_target(read(gguf)).recurrent
+
+
+@pytest.mark.parametrize("key", ["attention.head_count", "attention.head_count_kv"])
+def test_heads_that_differ_where_the_first_layer_shapes_all(
+    read: Read, refusal: Refusal, key: str
+) -> None:
+    """The engine ends the process when it builds the graph of the layer that differs."""
+    gguf = tokenizer(sizes(Gguf(), "qwen2", 2))
+    gguf.tensor("token_embd.weight", (WIDTH, len(TOKENS)))
+    header = read(gguf.put_array(f"qwen2.{key}", U32, [4, 2] if key.endswith("count") else [2, 1]))
+    assert f"`qwen2.{key}` differs by layer" in refusal(lambda: check_target(header))
+    header = read(gguf.put_array(f"qwen2.{key}", U32, [2, 2]))
+    assert "differs by layer" not in refusal(lambda: check_target(header))

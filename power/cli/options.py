@@ -132,26 +132,19 @@ def artifact_roots(given: tuple[Path, ...]) -> tuple[Path, ...]:
 
 def workers_options(command: F) -> F:
     """`--workers N` and `--ray ADDRESS`, for verbs that time nothing."""
-    for option in reversed(
-        (
-            click.option(
-                "--workers",
-                type=click.IntRange(1, 1024),
-                default=1,
-                show_default=True,
-                metavar="N",
-                help="Engine processes at once, each with the threads that its plan says.",
-            ),
-            click.option(
-                "--ray",
-                metavar="ADDRESS",
-                help="Run them on a Ray cluster: `HOST:PORT`, `auto`, or `local` for one of this "
-                "machine alone. Needs the extra `power-spec[ray]`.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+    workers = count_option(
+        "--workers",
+        "Engine processes at once, each with the threads that its plan says.",
+        default=1,
+        most=1024,
+    )
+    ray = click.option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Run them on a Ray cluster: `HOST:PORT`, `auto`, or `local` for one of this "
+        "machine alone. Needs the extra `power-spec[ray]`.",
+    )
+    return workers(ray(command))
 
 
 def key_option(command: F) -> F:

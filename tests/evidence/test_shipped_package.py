@@ -7,8 +7,10 @@ import json
 import pytest
 
 from power.evidence import package
+from power.evidence.package import Package
 from power.manifest.load import load_profile
 from power.manifest.meaning import profile_sha256
+from power.manifest.profile import Profile
 from power.manifest.shipped import shipped
 from power.plan.lock import loads
 from power.receipt.digests import sha256
@@ -18,11 +20,20 @@ from power.receipt.trust import trust_in
 FOLDER = shipped("profiles") / "evidence" / "tuned"
 
 
-def test_the_package_holds_and_the_profile_has_its_figures() -> None:
-    found = package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
-    assert (len(found.reports), found.receipts) == (1, 56)
+@pytest.fixture(scope="module")
+def held() -> Package:
+    """The package, verified."""
+    return package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
+
+
+def profile_of(model: str) -> Profile:
+    return load_profile(FOLDER.parent.parent / f"tuned-{model}.toml").profile
+
+
+def test_the_package_holds_and_the_profile_has_its_figures(held: Package) -> None:
+    assert (len(held.reports), held.receipts) == (1, 56)
     data = (FOLDER / "tuned-smollm2.bench.json").read_bytes()
-    profile = load_profile(FOLDER.parent.parent / "tuned-smollm2.toml").profile
+    profile = profile_of("smollm2")
     (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
     assert entry.report == "evidence/tuned/tuned-smollm2.bench.json"
     control, plan = json.loads(data)["figures"]
@@ -34,11 +45,10 @@ def test_the_package_holds_and_the_profile_has_its_figures() -> None:
 
 
 @pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
-def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(model: str) -> None:
+def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(held: Package, model: str) -> None:
     data = (FOLDER / f"tuned-{model}.tune.json").read_bytes()
-    index = package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
-    assert index.files[f"tuned-{model}.tune.json"] == sha256(data)
-    profile = load_profile(FOLDER.parent.parent / f"tuned-{model}.toml").profile
+    assert held.files[f"tuned-{model}.tune.json"] == sha256(data)
+    profile = profile_of(model)
     (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
     assert entry.report == f"evidence/tuned/tuned-{model}.tune.json"
     tuned = json.loads(data)
@@ -53,6 +63,6 @@ def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(model: str) -> 
 def test_the_plan_that_was_timed_is_of_the_profile_as_it_is() -> None:
     text = (FOLDER / "tuned-smollm2.bench.plan.lock").read_text("utf-8")
     plan = loads(text, "tuned-smollm2.bench.plan.lock")
-    profile = load_profile(FOLDER.parent.parent / "tuned-smollm2.toml").profile
+    profile = profile_of("smollm2")
     assert plan.profile is not None
     assert plan.profile.sha256 == profile_sha256(profile)

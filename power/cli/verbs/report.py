@@ -7,11 +7,7 @@ from pathlib import Path
 import click
 
 from power.cli.console import Verb
-from power.cli.options import (
-    FILE,
-    format_option,
-    output_option,
-)
+from power.cli.options import FILE, format_option, output_option
 from power.diagnostics import escape
 
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from power.artifact.closing import Closing
 from power.artifact.header import Header, read_header
 from power.artifact.locate import cannot_open, check_regular, escapes, inside, locate
 from power.artifact.shards import check_shard_names, merge, sibling_names
@@ -77,7 +77,7 @@ def _real_path(fd: int, opened_as: Path) -> Path:
         return Path(os.path.realpath(opened_as))
 
 
-class OpenArtifact:
+class OpenArtifact(Closing):
     """An artifact's open files, in shard order, and their merged header. A context manager."""
 
     def __init__(self, files: tuple[OpenFile, ...]) -> None:
@@ -122,17 +122,6 @@ class OpenArtifact:
         files, self.files = self.files, ()
         for file in files:
             os.close(file.fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _header_of(file: OpenFile) -> Header:

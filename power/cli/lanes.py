@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from power.artifact.closing import Closing
 from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
@@ -24,7 +23,7 @@ from power.runner.batch import Chat
 from power.runner.runner import Runner
 
 
-class Lanes:
+class Lanes(Closing):
     """One arm for each plan, and one without a proposer where it is asked for, which comes first.
 
     `lanes` run here, one session at a time; `specs` open the same ones anywhere.
@@ -73,15 +72,8 @@ class Lanes:
         self.lanes.append(Lane(partial(self._place.open, spec), control))
         self.specs.append(spec)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give the memory of artifacts back."""
         self._place.close()
 
 

@@ -113,13 +113,7 @@ class Comparison(Part):
     def findings(self) -> list[Diagnostic]:
         """One P830 for each gate that was missed."""
         return [
-            Diagnostic(
-                "P830",
-                f"the gate `{gate.name}` was missed",
-                expected=gate.required,
-                found=gate.found,
-                hint=_NEXT[gate.name],
-            )
+            gate.finding("P830", f"the gate `{gate.name}` was missed", _NEXT[gate.name])
             for gate in self.missed
         ]
 

@@ -74,6 +74,12 @@ class Gate(Part):
     found: Text
     met: bool
 
+    def finding(self, code: str, message: str, hint: str, place: str | None = None) -> Diagnostic:
+        """What is said where it was not met."""
+        return Diagnostic(
+            code, message, place=place, expected=self.required, found=self.found, hint=hint
+        )
+
 
 class Preflight(Part):
     """The record. `overridden`: the user measured all the same."""
@@ -108,14 +114,12 @@ def require_quiet(found: Preflight, place: str, otherwise: str = "") -> None:
         return
     raise PowerError(
         tuple(
-            Diagnostic(
+            gate.finding(
                 "P820",
                 f"the host is not fit to measure on: `{gate.name}`",
-                place=place,
-                expected=gate.required,
-                found=gate.found,
-                hint=f"end other work and run it again{otherwise}; "
+                f"end other work and run it again{otherwise}; "
                 "`--anyway` measures all the same and says so in the report",
+                place,
             )
             for gate in found.missed
         )

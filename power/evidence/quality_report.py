@@ -165,12 +165,10 @@ class Pair(Part):
     def findings(self) -> list[Diagnostic]:
         """One P883 for each gate that was missed."""
         return [
-            Diagnostic(
+            gate.finding(
                 "P883",
                 f"`{self.candidate}` is not fit as the default: it missed `{gate.name}`",
-                expected=gate.required,
-                found=gate.found,
-                hint=_NEXT[gate.name],
+                _NEXT[gate.name],
             )
             for gate in self.missed
         ]

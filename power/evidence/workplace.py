@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import Self
 
+from power.artifact.closing import Closing
 from power.artifact.header import Header
 from power.backends.registry import backend
 from power.plan.host import check_engine, check_host, read_host
@@ -50,7 +49,7 @@ class _Kept:
     users: int = 0
 
 
-class Workplace:
+class Workplace(Closing):
     """Opens lanes for the sessions of one process, in any number of threads at once.
 
     A context manager, since artifacts stay open from one session to the next: their
@@ -102,17 +101,6 @@ class Workplace:
         """Give the memory of artifacts back that no session uses."""
         with self._lock:
             self._close_unused()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _opened(lane: LaneSpec) -> _Kept:

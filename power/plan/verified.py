@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from power.artifact.available import available_memory
+from power.artifact.closing import Closing
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.artifact.header import Header
 from power.artifact.sealing import SealedFile, seal_files
@@ -26,7 +26,7 @@ from power.plan.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class VerifiedArtifacts:
+class VerifiedArtifacts(Closing):
     """Sealed files of a plan's artifacts, in shard order; a context manager that closes them.
 
     `draft` is empty without one; `target_header` is the target's, of all shards.
@@ -43,17 +43,6 @@ class VerifiedArtifacts:
         """Give the memory back, once no process maps the files."""
         for file in (*self.target, *self.draft):
             file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def open_verified(

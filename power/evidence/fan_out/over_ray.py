@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Self
 
 import power
+from power.artifact.closing import Closing
 from power.artifact.locate import environment_roots
 from power.diagnostics import Diagnostic, PowerError, fail
 from power.evidence.design import Session
@@ -95,7 +95,7 @@ class RayWorker:
         yield Ended(session, error)
 
 
-class _Actors:
+class _Actors(Closing):
     """The actors of one run; leaving ends them, and with them every engine that they started."""
 
     def __init__(self, ray: Any, work: OverRay) -> None:
@@ -185,12 +185,8 @@ class _Actors:
             self._add()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End every worker."""
         busy = (actor for actor, _ in self._at_work.values())
         for actor in (*self._idle, *self._coming.values(), *busy):
             self._ray.kill(actor)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from threading import Lock
-from types import TracebackType
-from typing import Self
 
+from power.artifact.closing import Closing
 from power.evidence.design import Session
 from power.evidence.executor import Finished, Lane, Runs, perform
 from power.evidence.fan_out.roster import Ended, cut, fan_out
@@ -39,7 +38,7 @@ class Processes:
             yield from fan_out(cut(sessions, self.workers), crew)
 
 
-class _Threads:
+class _Threads(Closing):
     """A thread a session; leaving ends every request that still runs, and waits for that."""
 
     def __init__(self, work: Processes) -> None:
@@ -73,15 +72,8 @@ class _Threads:
             error = found
         self._events.put(Ended(session, error))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End every request and wait for the threads."""
         self._stop.now()
         self._pool.shutdown(cancel_futures=True)
         self._place.close()

@@ -27,7 +27,7 @@ from power.receipt.planned import planned
 from power.receipt.predicate import PLAN_SUBJECT, STATEMENT_TYPE, Subject
 from power.receipt.statement import engine_part, host_part
 from power.runner.batch import rendered_line
-from power.runner.chat import KEY, chat_templates, render_for_header
+from power.runner.chat import render_for_header
 from power.runner.literal import Rendered
 from power.runner.prompts import read_prompts
 from power.runner.runner import Runner
@@ -48,14 +48,15 @@ def requests(
 ) -> list[Request]:
     """The first prompts of a file (Power's own without one), cut to `max_tokens`.
 
-    A model without a chat template gets the messages of Power's own prompts as plain
-    text. Raises PowerError P570 and P573 as `read_prompts`, and P56x for a chat template.
+    A model without a chat template gets the last message of each of Power's own prompts
+    as plain text. Raises PowerError P570 and P573 as `read_prompts`, and P56x for a chat template.
     """
     path = prompts or prompts_path()
     most = min(max_tokens, plan.sampling.max_tokens)
-    plain = prompts is None and KEY not in chat_templates(header)
+    chats = plan.target.header.chats
+    plain = prompts is None and not chats
     out = []
-    for prompt in read_prompts(path, plan.sampling, chat=plan.target.header.chats)[:first]:
+    for prompt in read_prompts(path, plan.sampling, chat=chats or plain)[:first]:
         if prompt.messages is not None and plain:
             request = prompt.request(Rendered(prompt.messages[-1]["content"]), control=False)
             request = replace(request, special=False)

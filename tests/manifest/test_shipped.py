@@ -10,7 +10,7 @@ import pytest
 
 from power.manifest.effective import load_effective
 from power.manifest.load import load_manifest, load_profile
-from power.manifest.shipped import profile_names, shipped
+from power.manifest.shipped import profile_names, prompts_path, shipped
 
 MANIFESTS = sorted(shipped("manifests").glob("*.toml"))
 PROFILES = sorted(shipped("profiles").glob("*.toml"))
@@ -45,6 +45,12 @@ def test_a_profile_is_named_as_its_file_and_holds_alone(path: Path, tmp_path: Pa
         f'schema = 1\nname = "m"\n[target]\npath = "t"\nbytes = 1\nsha256 = "{digest}"\n{draft}'
     )
     assert load_effective(manifest, profile=path.stem).settings.graph.context >= 2
+
+
+def test_any_model_can_be_tuned_with_the_shipped_prompts() -> None:
+    """None needs a chat template."""
+    lines = prompts_path("tuning").read_text("utf-8").splitlines()
+    assert [set(json.loads(line)) >= {"id", "prompt"} for line in lines] == [True] * 14
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)

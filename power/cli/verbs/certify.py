@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     "--prompts",
     type=FILE,
     metavar="F.jsonl",
-    help="The prompts of whole runs, as `power run --prompts` reads them; by default Power's own.",
+    help="The prompts of whole runs, as `power run --prompts` reads them; by default Power's own, "
+    "as plain text where the model has no chat template.",
 )
 @count_option("--first", "Run the first N prompts.", default=24, most=500)
 @count_option("--max-tokens", "At most N tokens a run; never above the plan's.", default=64)

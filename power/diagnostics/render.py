@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ _RED, _YELLOW, _BLUE, _CYAN, _BOLD, _RESET = (
     "\x1b[1m",
     "\x1b[0m",
 )
-_LINE_LIMIT = 200
+_LINE_LIMIT = 100  # characters shown of a line
 
 
 def escape(text: str, limit: int | None = None) -> str:
@@ -68,24 +69,37 @@ def _excerpt(span: Span, margin: int, rule: Any, mark: Any) -> list[str]:
     out = [rule("  --> ") + place]
     if not span.source:
         return out
-    start = span.column - 1
-    before, here, after = _window(span.source[:start], span.source[start:], span.width)
-    caret = "^" * max(1, len(here))
+    before, here, after = _window(span)
     label = f" {span.label}" if span.label else ""
-    shown = before + here + after
-    out.append(rule(f"{span.line:>{margin}} | ") + shown)
-    out.append(rule(" " * margin + " | ") + " " * len(before) + mark(caret + label))
+    carets = "^" * max(1, _cells(here))
+    out.append(rule(f"{span.line:>{margin}} | ") + before + here + after)
+    out.append(rule(" " * margin + " | ") + " " * _cells(before) + mark(carets + label))
     return out
 
 
-def _window(before: str, rest: str, width: int) -> tuple[str, str, str]:
-    """What of a line is shown, escaped: all of a short one, the marked part of a long one."""
-    here, after = escape(rest[:width][:_LINE_LIMIT]), escape(rest[width:][:_LINE_LIMIT])
-    if len(before) > _LINE_LIMIT // 2:
-        before = "…" + before[-(_LINE_LIMIT // 2 - 1) :]
-    before = escape(before)
-    room = max(0, _LINE_LIMIT - len(before))
-    return before, here[:room], after[: max(0, room - len(here))]
+def _window(span: Span) -> tuple[str, str, str]:
+    """The marked part of a line, with what stands around it: escaped, `…` for what is cut."""
+    start, end = span.column - 1, span.column - 1 + span.width
+    before = _end(span.source[:start], _LINE_LIMIT // 2)
+    here = _start(span.source[start:end], _LINE_LIMIT - len(before))
+    after = _start(span.source[end:], _LINE_LIMIT - len(before) - len(here))
+    return before, here, after
+
+
+def _start(text: str, room: int) -> str:
+    shown = escape(text[: room + 1])
+    return shown if len(shown) <= room else (shown[: room - 1] + "…")[:room]
+
+
+def _end(text: str, room: int) -> str:
+    shown = escape(text[-room - 1 :])
+    return shown if len(shown) <= room else "…" + shown[1 - room :]
+
+
+def _cells(text: str) -> int:
+    """Columns of a terminal that printable `text` takes: letters of the East take two."""
+    wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
+    return len(text) + wide - sum(unicodedata.combining(char) > 0 for char in text)
 
 
 def as_json(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:

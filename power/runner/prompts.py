@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.files import UnreadableError, read_regular
 from power.plan.model import Sampling
 from power.runner.chat import check_messages
-from power.runner.json_line import LineError, json_object, lines_of, typed
+from power.runner.json_line import LineError, LineProblems, json_object, lines_of, typed
 from power.runner.literal import Rendered
 from power.runner.request import check_request
 from power.runner.types import Request
@@ -21,10 +21,7 @@ from power.runner.types import Request
 MAX_FILE = 256 * 1024 * 1024
 """Bytes of the whole file, which is held in memory."""
 
-MAX_PROBLEMS = 20
-"""Diagnostics shown of one file."""
-
-_SHOWN = 160
+_EXAMPLE = '{"id": "a", "prompt": "Once upon a time", "max_tokens": 64}'
 KEYS = {"id", "prompt", "messages", "max_tokens", "seed", "stop"}
 
 
@@ -72,36 +69,27 @@ def parse_prompts(data: bytes, path: Path, sampling: Sampling, *, chat: bool) ->
     A line is an object with `prompt` (text) or `messages` (where `chat`), and
     optionally `id` (text; by default the line's number), `max_tokens`, `seed`
     and `stop` (a list of text). Ids are unique.
-    Raises PowerError P570 for every line that is not so (20 are shown, the others counted).
+    Raises PowerError P570 for every line that is not so (20 are shown, the others counted;
+    of a file without a line of JSON the first).
     """
     prompts: list[Prompt] = []
-    problems: list[Diagnostic] = []
+    problems = LineProblems(path, "prompts", _EXAMPLE)
     lines: dict[str, int] = {}
     for number, line in enumerate(lines_of(data), 1):
         try:
             prompt = _prompt(line, number)
             _check(prompt, lines, sampling, chat=chat)
         except LineError as error:
-            problems.append(_problem(path, number, line, error))
+            problems.add("P570", number, line, error)
         except PowerError as error:
-            problems += located(error, path, number).diagnostics
+            problems.take(located(error, path, number).diagnostics)
         else:
             lines[prompt.id] = number
             prompts.append(prompt)
-    if problems:
-        raise PowerError(_first(problems, path))
+    problems.check(len(prompts))
     if not prompts:
         fail("P570", "the file has no prompt", place=str(path), hint="write one JSON object a line")
     return tuple(prompts)
-
-
-def _first(problems: Sequence[Diagnostic], path: Path) -> tuple[Diagnostic, ...]:
-    """The first problems, and how many more there are."""
-    shown, more = tuple(problems[:MAX_PROBLEMS]), len(problems) - MAX_PROBLEMS
-    if more <= 0:
-        return shown
-    message = f"{more} more problems in these prompts are not shown"
-    return (*shown, Diagnostic("P570", message, place=str(path), hint="mend these first"))
 
 
 def _check(prompt: Prompt, lines: Mapping[str, int], sampling: Sampling, *, chat: bool) -> None:
@@ -140,17 +128,6 @@ def prompts_bytes(path: Path) -> bytes:
             hint = "cut it into several files, each a batch of its own"
         fail("P573", f"the prompts cannot be read: {error}", place=str(path), hint=hint)
     return data
-
-
-def _problem(path: Path, number: int, line: bytes, error: LineError) -> Diagnostic:
-    shown = line[:_SHOWN].decode("utf-8", "replace")
-    return Diagnostic(
-        "P570",
-        error.message,
-        spans=(Span(str(path), number, 1, max(1, len(shown)), shown),),
-        expected=error.expected,
-        hint='a line is such as {"id": "a", "prompt": "Once upon a time", "max_tokens": 64}',
-    )
 
 
 def _prompt(line: bytes, number: int) -> Prompt:

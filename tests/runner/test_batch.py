@@ -389,6 +389,26 @@ class TestPrompts:
             read_prompts(path, sampling, chat=False)
         assert [d.spans[0].line for d in caught.value.diagnostics] == list(range(1, 21))
 
+    def test_of_another_kind_of_file_one_line_says_enough(
+        self, tmp_path: Path, sampling: Sampling
+    ) -> None:
+        path = tmp_path / "prompts.jsonl"
+        path.write_text("Once upon a time\n\nThere was a king\n")
+        with pytest.raises(PowerError) as caught:
+            read_prompts(path, sampling, chat=False)
+        (found,) = caught.value.diagnostics
+        assert (found.message, found.spans[0].column) == ("the line is no JSON: Expecting value", 1)
+
+    def test_json_that_breaks_off_is_marked_where_it_does(
+        self, tmp_path: Path, sampling: Sampling
+    ) -> None:
+        path = tmp_path / "prompts.jsonl"
+        path.write_text('{"prompt": "a" "id": "b"}\n')
+        with pytest.raises(PowerError) as caught:
+            read_prompts(path, sampling, chat=False)
+        (span,) = caught.value.diagnostics[0].spans
+        assert (span.column, span.width, span.source) == (16, 1, '{"prompt": "a" "id": "b"}')
+
     def test_a_line_that_is_too_long(
         self, tmp_path: Path, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
     ) -> None:

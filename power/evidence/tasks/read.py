@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from power.diagnostics import Diagnostic, PowerError, Span, escape, fail
+from power.diagnostics import fail
 from power.evidence.tasks import own, published
 from power.evidence.tasks.task import Task
 from power.manifest.files import UnreadableError, nearby, read_regular
 from power.manifest.shipped import tasks_path
-from power.runner.json_line import LineError, json_object, lines_of
+from power.runner.json_line import LineError, LineProblems, json_object, lines_of
 
 MAX_FILE = 64 << 20
 """Bytes of a file."""
@@ -22,8 +22,7 @@ MAX_TASKS = 20_000
 MAX_QUESTION = 64 << 10
 """Characters of a line: no question is longer."""
 
-_MAX_PROBLEMS = 20
-_SHOWN = 160
+_EXAMPLE = '{"question": "What is 2 + 3?", "answer": "5", "scorer": "number"}'
 _SUFFIX = ".jsonl"
 
 
@@ -106,7 +105,7 @@ def parse_tasks(data: bytes, path: Path) -> TaskSet:
     is not what its form asks for; the first 20 such lines.
     """
     tasks: list[Task] = []
-    problems: list[Diagnostic] = []
+    problems = LineProblems(path, "tasks", _EXAMPLE)
     numbers: dict[str, int] = {}
     form: Form | None = None
     for number, line in enumerate(lines_of(data), 1):
@@ -116,12 +115,12 @@ def parse_tasks(data: bytes, path: Path) -> TaskSet:
             task = form.read(raw, str(number))
             _check(task, numbers)
         except LineError as error:
-            problems.append(_problem(path, number, line, error))
+            code = "P881" if isinstance(error, FormError) else "P880"
+            problems.add(code, number, line, error)
         else:
             numbers[task.id] = number
             tasks.append(task)
-    if problems:
-        raise PowerError(_first(problems, path))
+    problems.check(len(tasks))
     if form is None or len(tasks) > MAX_TASKS:
         fail(
             "P880",
@@ -144,25 +143,6 @@ def _check(task: Task, numbers: Mapping[str, int]) -> None:
         raise LineError(f"the id `{task.id}` is that of line {numbers[task.id]} too")
     if sum(map(len, (task.question, *task.choices))) > MAX_QUESTION:
         raise LineError("the question is too long", f"at most {MAX_QUESTION} characters")
-
-
-def _problem(path: Path, number: int, line: bytes, error: LineError) -> Diagnostic:
-    shown = line[:_SHOWN].decode("utf-8", "replace")
-    return Diagnostic(
-        "P881" if isinstance(error, FormError) else "P880",
-        escape(error.message),
-        spans=(Span(str(path), number, 1, max(1, len(shown)), shown),),
-        expected=error.expected,
-        hint='a line is such as {"question": "What is 2 + 3?", "answer": "5", "scorer": "number"}',
-    )
-
-
-def _first(problems: Sequence[Diagnostic], path: Path) -> tuple[Diagnostic, ...]:
-    shown, more = tuple(problems[:_MAX_PROBLEMS]), len(problems) - _MAX_PROBLEMS
-    if more <= 0:
-        return shown
-    message = f"{more} more problems in these tasks are not shown"
-    return (*shown, Diagnostic("P880", message, place=str(path), hint="mend these first"))
 
 
 def _shipped(name: str) -> Path:

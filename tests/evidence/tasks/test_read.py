@@ -163,7 +163,7 @@ def test_an_id_stands_once() -> None:
 
 def test_all_problems_are_told_at_once_up_to_a_limit() -> None:
     assert [d.spans[0].line for d in refused("x", OWN, "y").diagnostics] == [1, 3]
-    problems = refused(*["x"] * 25).diagnostics
+    problems = refused(*["{}"] * 25).diagnostics
     assert (len(problems), problems[-1].message) == (
         21,
         "5 more problems in these tasks are not shown",

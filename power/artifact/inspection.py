@@ -35,18 +35,21 @@ def inspect(
     shards of two models of one shape differ in nothing else.
     Raises PowerError with what is wrong with the file (P2xx, P3xx).
     """
-    with _open(path) as artifact:
+    with open_named(path, anywhere=True) as artifact:
         judgement = _judge(artifact.header, kind, target)
         if digests is not None:
             _check_digests(artifact, digests)
         return report(artifact, judgement)
 
 
-def _open(path: Path) -> OpenArtifact:
-    """Open a file that the user named: wherever it is, links followed, shards beside it."""
-    folder = path.parent
+def open_named(path: Path, *, anywhere: bool = False) -> OpenArtifact:
+    """Open a file that the user named, shards beside it.
+
+    anywhere: links are followed out of its folder too. Raises as `OpenArtifact.open`.
+    """
+    roots = [path.parent, *([path.resolve().parent] if anywhere else [])]
     try:
-        return OpenArtifact.open(path.name, [folder, path.resolve().parent])
+        return OpenArtifact.open(path.name, roots)
     except PowerError as error:
         raise PowerError(tuple(_without_roots(d, path) for d in error.diagnostics)) from error
 
@@ -64,7 +67,7 @@ def _judge(header: Header, kind: str | None, target: Path | None) -> Judgement:
     found = detect_kind(header)
     if target is not None:
         wanted = kind or found
-        with _open(target) as other:
+        with open_named(target, anywhere=True) as other:
             check_target(other.header)
             same = wanted == "mtp" and header.name == other.header.name  # the block is in it
             pair = check_pair(wanted, other.header if same else header, other.header)

@@ -187,6 +187,9 @@ def _refuse_nesting(name: str) -> NoReturn:
 
 
 def _refuse_other_version(raw: Mapping[str, Any], text: str, name: str) -> None:
+    if not {"schema", "version", "lock"} & raw.keys():
+        message = "this is no plan" if raw else "the plan is empty"
+        fail("P434", message, place=name, hint=_NAME_A_LOCK)
     if "schema" in raw and "version" not in raw:
         fail(
             "P434",

@@ -15,6 +15,7 @@ from power.artifact.contracts.common import detect_kind
 from power.artifact.contracts.pair import check_pair
 from power.artifact.hashing import hash_files
 from power.artifact.header import Header
+from power.artifact.inspection import open_named
 from power.artifact.opened import OpenArtifact
 from power.artifact.target import check_target
 from power.diagnostics import PowerError, fail
@@ -47,9 +48,7 @@ def starter(  # noqa: PLR0913 - the facts of one manifest
     """
     with ExitStack() as stack:
         opened = [
-            stack.enter_context(OpenArtifact.open(path.name, [path.parent]))
-            for path in (target, draft)
-            if path is not None
+            stack.enter_context(open_named(path)) for path in (target, draft) if path is not None
         ]
         facts = check_target(opened[0].header)
         if draft is not None:
@@ -132,10 +131,7 @@ def at_hand(folder: Path) -> tuple[Path, Path | None]:
 def _pair(found: list[Path]) -> tuple[Path, Path] | None:
     """Target and draft of two files, None where they are not such a pair."""
     with ExitStack() as stack:
-        headers = {
-            path: stack.enter_context(OpenArtifact.open(path.name, [path.parent])).header
-            for path in found
-        }
+        headers = {path: stack.enter_context(open_named(path)).header for path in found}
         larger = sorted(found, key=lambda path: headers[path].size)
         orders = (larger, found, found[::-1])
         pairs = [(t, d) for d, t in orders if _are_a_pair(headers[d], headers[t])]

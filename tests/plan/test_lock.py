@@ -165,6 +165,22 @@ def test_a_value_that_fits_no_branch_is_one_problem_under_its_own_name(plan: Pla
     assert [span.source for span in found.spans] == ["gpu_layers = -5"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the plan is empty"),
+        ("# only words\n", "the plan is empty"),
+        ("[project]\nname = 'a'\n", "this is no plan"),
+        ("schema = 1\n", "this is a manifest or a profile, not a plan"),
+    ],
+)
+def test_of_another_file_one_word_is_enough(text: str, words: str) -> None:
+    with pytest.raises(PowerError) as caught:
+        lock.loads(text, "f")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message, found.place) == ("P434", words, "f")
+
+
 def test_an_edited_fact_breaks_the_digest(plan: Plan) -> None:
     error = refusal(lock.dumps(plan).replace("context = 4096", "context = 8192"))
     (found,) = error.diagnostics

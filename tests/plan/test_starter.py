@@ -56,6 +56,14 @@ def test_what_is_no_model_is_refused(workspace: Workspace) -> None:
     assert caught.value.diagnostics[0].code.startswith("P2")
 
 
+def test_a_file_that_is_not_there_is_looked_for_nowhere_else(workspace: Workspace) -> None:
+    path = workspace.folder / "nowhere.gguf"
+    with pytest.raises(PowerError) as caught:
+        starter(path, folder=workspace.folder)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.expected, found.hint) == ("P221", str(path), "check the path")
+
+
 def test_a_name_that_is_none_is_refused(workspace: Workspace) -> None:
     target = workspace.folder / "t.gguf"
     with pytest.raises(PowerError) as caught:

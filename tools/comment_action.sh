@@ -10,14 +10,22 @@ fi
 
 repository=repos/$GITHUB_REPOSITORY
 mark=$(head -n 1 "$POWER_REVIEW_COMMENT")
+# Anybody can write the first line of our comments: ours is also by who asks here.
+query='query($owner: String!, $name: String!, $number: Int!, $endCursor: String) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) {
+    comments(first: 100, after: $endCursor) {
+      nodes { databaseId body viewerDidAuthor } pageInfo { hasNextPage endCursor } } } } }'
 find_ours='import json, sys
-ours = (c["id"] for c in map(json.loads, sys.stdin) if c["body"].startswith(sys.argv[1]))
+ours = (c["databaseId"] for c in map(json.loads, sys.stdin)
+        if c["viewerDidAuthor"] and c["body"].startswith(sys.argv[1]))
 print(next(ours, ""))'
 
 post() {
   local there
-  there=$(gh api --paginate "$repository/issues/$POWER_REVIEW_NUMBER/comments" \
-    --jq '.[] | {id, body}' | python3 -c "$find_ours" "$mark") || return
+  there=$(gh api graphql --paginate --raw-field query="$query" \
+    --raw-field owner="${GITHUB_REPOSITORY%/*}" --raw-field name="${GITHUB_REPOSITORY#*/}" \
+    --field number="$POWER_REVIEW_NUMBER" \
+    --jq '.data.repository.pullRequest.comments.nodes[]' | python3 -c "$find_ours" "$mark") || return
   if [[ -n $there ]]; then
     set -- PATCH "$repository/issues/comments/$there"
   else

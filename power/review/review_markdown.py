@@ -13,7 +13,7 @@ from power.review.review import Review
 from power.review.review_output import STATE, STATUS, counted, verdict
 
 MARK = "<!-- power review -->"
-"""The first line, by which a program finds the comment that it wrote before."""
+"""The first line, by which a program finds, among its own comments, the one to write over."""
 COMMENT_LIMIT = 65_536  # characters of a comment; counted as bytes, which are never fewer
 SUMMARY_LIMIT = 1 << 20  # bytes of a step's job summary
 _RESERVE = 400  # for the word on what was cut

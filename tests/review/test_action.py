@@ -21,8 +21,8 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text("utf-8")
 STEPS: list[dict[str, Any]] = ACTION["runs"]["steps"]
 GH = """\
 #!/usr/bin/env bash
-# gh, as far as the script asks: comments that are there (by their first lines), and what is sent.
-printf '%s\\n' "$*" >>"$GH_LOG"
+# gh, as far as the script asks: comments that are there, and what is sent.
+printf '%s\\n' "${*//$'\\n'/ }" >>"$GH_LOG"
 case "$*" in
   *--paginate*) cat "$GH_COMMENTS" ;;
   *body=@-*) cat >"$GH_BODY" ;;
@@ -104,15 +104,19 @@ def test_what_earlier_steps_wrote_stays(repository: Repository) -> None:
 
 
 def comment(
-    repository: Repository, *comments: tuple[int, str], number: str = "7", fails: str = ""
+    repository: Repository, *comments: tuple[int, str, bool], number: str = "7", fails: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run the step that comments, with a `gh` that knows these comments (id, text)."""
+    """Run the step that comments, with a `gh` that knows these comments (id, text, ours)."""
     binaries = repository.store / "bin"
     binaries.mkdir(exist_ok=True)
     gh = binaries / "gh"
     gh.write_text(GH)
     gh.chmod(0o755)
-    there = "".join(json.dumps({"id": n, "body": text}) + "\n" for n, text in comments)
+    nodes = [
+        {"databaseId": number, "body": text, "viewerDidAuthor": ours}
+        for number, text, ours in comments
+    ]
+    there = "".join(json.dumps(node) + "\n" for node in nodes)
     (repository.store / "comments").write_text(there)
     review = repository.store / "power-review.md"
     review.write_text(f"{MARK}\n## Power review\n")
@@ -139,14 +143,21 @@ def log(repository: Repository) -> list[str]:
 
 
 def test_the_first_comment_is_new(repository: Repository) -> None:
-    done = comment(repository, (1, "Nice!"), (2, f"I quote:\n> {MARK}"))
+    """That of somebody else is not touched, however it begins."""
+    done = comment(
+        repository,
+        (1, "Nice!", False),
+        (2, f"I quote:\n> {MARK}", True),
+        (3, f"{MARK}\n## Power review: no defects", False),
+    )
     assert (done.returncode, done.stderr) == (0, "")
+    assert "-field owner=o --raw-field name=r --field number=7" in log(repository)[0]
     assert log(repository)[-1] == "api --method POST repos/o/r/issues/7/comments --field body=@-"
     assert (repository.store / "body").read_text().startswith(MARK)
 
 
 def test_the_next_one_takes_its_place(repository: Repository) -> None:
-    done = comment(repository, (1, "Nice!"), (5, f"{MARK}\nold"))
+    done = comment(repository, (1, f"{MARK}\nmine", False), (5, f"{MARK}\nold", True))
     assert done.returncode == 0
     assert log(repository)[-1] == "api --method PATCH repos/o/r/issues/comments/5 --field body=@-"
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import posixpath
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from power.plan.places import key_span
 from power.review.survey import Found
 
 _LARGEST = 64 << 20  # bytes of a report that is read
+_TUNING = "power.tune-report.v1"
 
 Plans = Mapping[str, dict[str, Any]]
 """The content of every plan that is there, by its digest."""
@@ -40,7 +41,7 @@ def check_measured(path: str, profile: LoadedProfile, root: Path, plans: Plans) 
     """Check every `measured` entry of the profile at `path`, from `root`.
 
     Findings P466 (no such report), P467 (another report), P468 (its plan is gone), P469
-    (its plan was made with what the profile said before).
+    (its plan was made with what the profile said before; of a tuning, it chose otherwise).
     """
     problems: list[Diagnostic] = []
     unjudged: list[str] = []
@@ -66,6 +67,10 @@ def check_measured(path: str, profile: LoadedProfile, root: Path, plans: Plans) 
                     hint="measure again, and write what the new report says with its digest",
                 )
             )
+            continue
+        said = _json(data)
+        if isinstance(said, dict) and said.get("schema") == _TUNING:
+            problems += _against_choice(said.get("chosen"), profile, name, at)
             continue
         named = sorted(plans_of(data))
         if not named:
@@ -117,6 +122,28 @@ def _against(
         yield _problem("P469", said, at)
 
 
+def _against_choice(
+    chosen: object, profile: LoadedProfile, report: str, at: Span
+) -> Iterator[Diagnostic]:
+    """What stands against the report of a tuning, whose plans no file holds: what it chose."""
+    speculation = profile.profile.speculation
+    now: dict[str, Any] = {"strategy": speculation.spec_mode}
+    then: Mapping[str, Any] = {"strategy": "off"}
+    if isinstance(chosen, dict):
+        then = chosen
+        now["draft_max"] = speculation.spec_draft_max
+        now["controller"] = speculation.width_controller
+        now["shape"] = profile.profile.graph.shape
+    other = [key for key, value in now.items() if then.get(key) != value]
+    if other:
+        yield replace(
+            _problem("P469", f"`{report}` chose another setting than the profile says now", at),
+            expected=", ".join(f"{key} {then.get(key)}" for key in other),
+            found=", ".join(f"{key} {now[key]}" for key in other),
+            hint="tune again, or take the entry out",
+        )
+
+
 def _problem(code: str, message: str, span: Span) -> Diagnostic:
     return Diagnostic(
         code=code,
@@ -138,11 +165,7 @@ def _read(path: Path) -> bytes | None:
 
 def plans_of(report: bytes) -> set[str]:
     """Every `plan_sha256` that a report, or what was signed, names at whatever depth."""
-    try:
-        found = json.loads(_payload(report) or report)
-    except (ValueError, RecursionError):
-        return set()
-    waiting: list[Any] = [found]
+    waiting: list[Any] = [_json(_payload(report) or report)]
     named: set[str] = set()
     while waiting:
         item = waiting.pop()
@@ -153,6 +176,14 @@ def plans_of(report: bytes) -> set[str]:
         elif isinstance(item, list):
             waiting += item
     return named
+
+
+def _json(data: bytes) -> Any:
+    """What the JSON in `data` says; None for what is none."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _payload(data: bytes) -> bytes | None:

@@ -320,6 +320,33 @@ def test_a_report_that_names_no_plan_is_not_judged(repository: Repository) -> No
     assert any("it names none" in text for text in found.unjudged)
 
 
+def test_a_tuning_holds_for_what_it_chose(repository: Repository) -> None:
+    chosen = {
+        "strategy": "prompt-lookup",
+        "draft_max": 6,
+        "controller": "fixed",
+        "shape": "natural",
+    }
+
+    def reviewed(chosen: object) -> Review:
+        report = json.dumps({"schema": "power.tune-report.v1", "chosen": chosen})
+        profile = measured(report.encode()).replace("house", "fast")
+        repository.write("manifests/profiles/fast.toml", profile)
+        repository.write("manifests/profiles/report.json", report)
+        return repository.review()
+
+    sound = reviewed(chosen)
+    assert (codes(sound), sound.unjudged) == ([], ())
+    (edited,) = reviewed(chosen | {"draft_max": 7, "controller": "cost"}).problems
+    assert (edited.code, edited.expected, edited.found) == (
+        "P469",
+        "draft_max 7, controller cost",
+        "draft_max 6, controller fixed",
+    )
+    (off,) = reviewed(None).problems
+    assert (off.expected, off.found) == ("strategy off", "strategy prompt-lookup")
+
+
 def test_an_exchanged_key_file_is_a_change_of_trust(repository: Repository) -> None:
     repository.write("keys/release.pub", KEYS[0])
     repository.write("trust.toml", 'schema = 1\n[key.release]\npublic_key = "keys/release.pub"\n')

@@ -22,6 +22,7 @@ Layout = dict[str, Shape]
 _ELEMENTWISE = ("_conv_base", "_conv1d.weight")  # matrices in shape alone
 _NO_PRODUCT = frozenset({"F64", "Q8_1", "Q8_K"})  # types without a dot product of their own
 _BLOCK = re.compile(r"blk\.(\d+)\.")
+_INDICES = ".ffn_gate_tid2eid"  # from a token to the experts that it goes to
 _MATRIX_OF_ONE_ROW = "conf_proj.weight"  # its second dimension may be dropped
 
 
@@ -31,7 +32,7 @@ def check_tensors(
     required: Mapping[str, Shape],
     optional: Mapping[str, Shape] | None = None,
 ) -> None:
-    """Find missing tensors (P305), and wrong shapes or types (P306)."""
+    """Find missing tensors (P305), and wrong shapes (P306); types are `check_storage`'s."""
     for name, shape in required.items():
         if name not in header.tensors:
             findings.add(
@@ -55,8 +56,33 @@ def check_tensors(
                 found=_shown(tensor.shape),
                 hint="the file was put together from two models: fetch the original",
             )
-        if tensor.type.integer and name != "d2t":
-            _no_integers(findings, tensor)
+
+
+def check_storage(findings: Findings, header: Header) -> None:
+    """Find tensors of a type that the engine has no arithmetic for (P306); it ends its process.
+
+    Source: `binary_op` and `type_traits_cpu` in llama.cpp, ggml/src/ggml-cpu. Vectors
+    and the kernels of small convolutions are added and multiplied element by
+    element, which takes 32-bit floats; everything else is a factor of a matrix
+    product, but for two tables of indices. That holds for every architecture.
+    """
+    for name, tensor in header.tensors.items():
+        if tensor.type.integer:
+            if name != "d2t" and _INDICES not in name:
+                _no_integers(findings, tensor)
+            continue
+        vector = len(tensor.shape) == 1 and name != _MATRIX_OF_ONE_ROW
+        single = vector or name.endswith(_ELEMENTWISE)
+        if tensor.type.name == "F32" if single else tensor.type.name not in _NO_PRODUCT:
+            continue
+        findings.add(
+            "P306",
+            f"tensor `{name}` is stored as {tensor.type.name}: the engine cannot compute with it",
+            place=f"{tensor.file}: {name} at byte {tensor.at}",
+            expected="F32" if single else "a type that matrices are stored in, such as F16 or Q8_0",
+            found=tensor.type.name,
+            hint="convert the model again with a current llama.cpp",
+        )
 
 
 def _no_integers(findings: Findings, tensor: Tensor) -> None:
@@ -68,31 +94,6 @@ def _no_integers(findings: Findings, tensor: Tensor) -> None:
         found=tensor.type.name,
         hint="the engine ends its process on this: convert the model again",
     )
-
-
-def check_storage(findings: Findings, header: Header) -> None:
-    """Find tensors of a type that the engine has no arithmetic for (P306); it ends its process.
-
-    Source: `binary_op` and `type_traits_cpu` in llama.cpp, ggml/src/ggml-cpu. Vectors
-    and the kernels of small convolutions are added and multiplied element by
-    element, which takes 32-bit floats; everything else is a factor of a matrix
-    product.
-    """
-    for name, tensor in header.tensors.items():
-        vector = len(tensor.shape) == 1 and name != _MATRIX_OF_ONE_ROW
-        single = vector or name.endswith(_ELEMENTWISE)
-        if tensor.type.integer or (
-            tensor.type.name == "F32" if single else tensor.type.name not in _NO_PRODUCT
-        ):
-            continue
-        findings.add(
-            "P306",
-            f"tensor `{name}` is stored as {tensor.type.name}: the engine cannot compute with it",
-            place=f"{tensor.file}: {name} at byte {tensor.at}",
-            expected="F32" if single else "a type that matrices are stored in, such as F16 or Q8_0",
-            found=tensor.type.name,
-            hint="convert the model again with a current llama.cpp",
-        )
 
 
 def known_tensors(dimensions: Dimensions) -> bool:
@@ -114,10 +115,6 @@ def check_model_tensors(reader: Reader, dimensions: Dimensions, vocabulary: int)
         required = embedding | {"output_norm.weight": (dimensions.width,)}
         required |= recipe(reader, dimensions)
         check_tensors(findings, header, required, {"output.weight": (dimensions.width, vocabulary)})
-        # Of biases and scales, which a model may have or not, the engine takes no integers either.
-        for name, tensor in header.tensors.items():
-            if tensor.type.integer and name not in required and name != "output.weight":
-                _no_integers(findings, tensor)
     check_storage(findings, header)
     if dimensions.nextn and dimensions.architecture not in _NEXTN_IN_RECIPE:
         _check_nextn(reader, dimensions)

@@ -45,6 +45,13 @@ def renamed(old: str, new: str) -> Callable[[Gguf], object]:
     return change
 
 
+def deci() -> Gguf:
+    """A model of an architecture whose tensors only the engine knows."""
+    gguf = build.llama()
+    renamed("llama", "deci")(gguf)
+    return gguf
+
+
 def without_a_byte(gguf: Gguf) -> object:
     texts = ["other" if text == "<0xC3>" else text for text in TOKENS]
     return gguf.put_array("tokenizer.ggml.tokens", STRING, texts)
@@ -63,6 +70,15 @@ CASES = {
     ),
     "a bias of integers": Case(
         qwen2, retyped("blk.0.attn_k.bias", "I8"), "P306", "`blk.0.attn_k.bias` stores weights"
+    ),
+    "integers where only the engine knows the tensors": Case(
+        deci, retyped("output_norm.weight", "I32"), "P306", "stores weights as integers"
+    ),
+    "frequencies of integers": Case(
+        deci,
+        lambda g: g.tensor("rope_freqs.weight", (4,), type=TYPES["I32"]),
+        "P306",
+        "`rope_freqs.weight` stores",
     ),
     "no token for a byte": Case(build.llama, without_a_byte, "P311", "byte 0xc3"),
     "half a head rotated": Case(

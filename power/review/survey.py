@@ -30,8 +30,8 @@ _ENDINGS = (".toml", ".lock")
 _PLACES: dict[str, Kind] = {"manifests": "manifest", "profiles": "profile"}
 _NAMES: dict[str, Kind] = {"manifest.toml": "manifest", "trust.toml": "trust"}
 _TABLES: tuple[tuple[re.Pattern[str], Kind], ...] = (
-    (re.compile(r"^\s*\[target\]", re.MULTILINE), "manifest"),
-    (re.compile(r"^\s*(?:summary\s*=|\[\[evidence\]\])", re.MULTILINE), "profile"),
+    (re.compile(r"^[ \t]*\[target\]", re.MULTILINE), "manifest"),
+    (re.compile(r"^[ \t]*(?:summary\s*=|\[\[evidence\]\])", re.MULTILINE), "profile"),
 )
 
 
@@ -136,7 +136,7 @@ def _kind(path: str, text: str) -> Kind | None:
 
 
 def _has_schema(text: str) -> bool:
-    return re.search(r"^\s*schema\s*=", text, re.MULTILINE) is not None
+    return re.search(r"^[ \t]*schema[ \t]*=", text, re.MULTILINE) is not None
 
 
 def _by_place(path: str) -> Kind | None:

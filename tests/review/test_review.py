@@ -226,6 +226,12 @@ def test_other_tools_files_are_not_ours(repository: Repository) -> None:
     assert repository.review().entries == ()
 
 
+def test_a_megabyte_of_empty_lines_is_read_once(repository: Repository) -> None:
+    """To look for a table from every one of them would take a quarter of an hour."""
+    repository.write("other.toml", "\n" * 1_000_000 + "= nothing\n")
+    assert repository.review().entries == ()
+
+
 def test_pathspecs_leave_files_out(repository: Repository) -> None:
     repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
     assert repository.review("main", ":!manifests").entries == ()

@@ -15,7 +15,8 @@ FORM = "Answer:"
 """How the line begins that a model is asked to end with."""
 
 _MARK = re.compile(r"\banswer(?:\s+is\b|\W{0,3}:)|####", re.IGNORECASE)
-_OPEN = r"[\s*_`\"':(\[$]*(?:(?:option|choice|letter)\s+)?[*_`\"'(\[]*"
+# Nothing of it is given back: a text that opens and opens would take the square of its length.
+_OPEN = r"[\s*_`\"':(\[$]*+(?:(?:option|choice|letter)\s++)?+[*_`\"'(\[]*+"
 # A letter that stands alone. `A` and `I` are words too: then a small word follows, but not `is`.
 _LETTER = (
     r"(?:(?<=[(\[])([A-Za-z])(?=[)\]])|([A-Z])(?![\w'\u2019]))(?!(?<=[AI])[ \t]+(?!is\b)[a-z])"

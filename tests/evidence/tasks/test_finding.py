@@ -170,6 +170,16 @@ def test_what_was_cut_is_never_strictly_right(scorer: Scorer) -> None:
     assert (cut.lenient, cut.strict) == (True, False)
 
 
+@pytest.mark.parametrize(
+    "text", ["*", "(", "'( ", "answer ", "1,", "Answer: A ", "\n", " A.\n", "ﷺ"]
+)
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_a_model_that_repeats_itself_for_ever_is_judged(scorer: Scorer, text: str) -> None:
+    """In time that grows as the text does: with its square, this would take minutes."""
+    one = task(scorer, {"number": "5", "choice": "B", "text": "far"}[scorer])
+    assert not judged(one, text * 100_000).strict
+
+
 def test_text_that_the_prompt_began_is_judged_with_it() -> None:
     assert judged(task("number", "72"), " 72", chat=False) == Score("72", lenient=True, strict=True)
     assert not judged(task("number", "72"), " 72").strict

@@ -8,10 +8,11 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -208,6 +209,60 @@ def test_nobody_answers() -> None:
     with pytest.raises(PowerError) as refused, joined(f"127.0.0.1:{port}", 1):
         pass
     assert refused.value.diagnostics[0].found == "Connection refused"
+
+
+@contextmanager
+def answering(*parts: bytes) -> Iterator[str]:
+    """The address of a server that sends `parts` to the first who comes, and holds the line."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held = list[socket.socket]()
+
+        def serve() -> None:
+            held.append(server.accept()[0])
+            for part in parts:
+                held[0].sendall(part)
+
+        thread = Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+        held[0].close()
+
+
+@pytest.mark.parametrize(
+    ("parts", "found"),
+    [
+        ((), "no answer within 0.2 s"),
+        ((b"\x00\x00\x06\x04", b"\x00"), "no answer within 0.2 s"),
+        ((b"SSH-2.0-OpenSSH_9.6\r\n",), "something that is not Ray"),
+        ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "something that is not Ray"),
+    ],
+    ids=["silent", "half", "ssh", "http"],
+)
+def test_something_else_listens(
+    monkeypatch: pytest.MonkeyPatch, parts: tuple[bytes, ...], found: str
+) -> None:
+    """Ray itself would try for 14 minutes."""
+    monkeypatch.setattr("power.evidence.fan_out.cluster._ANSWER_S", 0.2)
+    with answering(*parts) as address, pytest.raises(PowerError) as refused, joined(address, 1):
+        pass
+    (said,) = refused.value.diagnostics
+    assert (said.code, said.found) == ("P871", found)
+
+
+def test_a_server_that_hangs_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            server.accept()[0].close()
+
+        thread = Thread(target=hang_up)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(PowerError) as refused, joined(address, 1):
+            pass
+        thread.join()
+    assert refused.value.diagnostics[0].code == "P871"
 
 
 def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,13 @@ from power.receipt.trust import Trust, TrustedKey, trust_in
 
 Model = TypeVar("Model", bound=BaseModel)
 
+_OTHERS = {
+    "urn:power:speculative-run:v1": "this is a receipt: `power verify` takes it",
+    "urn:power:exactness-certificate:v1": "this is a certificate: `--certificate` takes it",
+    "urn:power:evidence:v1": "this is the index of an evidence package: name its folder",
+}
+"""What to do with a document of another predicate."""
+
 
 @dataclass(frozen=True, slots=True)
 class Authentic:
@@ -134,7 +141,7 @@ def parse(
                     place=f"{name}: {field_name}",
                     expected=expected,
                     found=document.get(field_name),
-                    hint="a newer Power may know it",
+                    hint=_OTHERS.get(str(document.get(field_name)), "a newer Power may know it"),
                 )
     try:
         return model.model_validate(document)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 _WORDS = {
     "missing": "is missing",
@@ -27,13 +28,23 @@ class Problem:
 
 
 def problems(error: ValidationError) -> Iterator[Problem]:
-    """Every problem, in the document's order; values are never repeated in them."""
-    for found in error.errors(include_url=False, include_input=False, include_context=False):
+    """Every problem, in the document's order; values are never repeated in them.
+
+    Of a document of another kind only that.
+    """
+    every = error.errors(include_url=False, include_input=False, include_context=False)
+    for found in [one for one in every if _is_another_kind(one)] or every:
         path = dotted(found["loc"])
         text = _WORDS.get(found["type"])
         if text is None:
             text = "is refused: " + found["msg"][:1].lower() + found["msg"][1:]
         yield Problem(path, found["loc"], f"`{path}` {text}" if path else text, found["type"])
+
+
+def _is_another_kind(found: ErrorDetails) -> bool:
+    """Whether a document says of itself that it is none of these."""
+    named = found["loc"] == ("schema",) and found["type"] == "literal_error"
+    return named or found["loc"] == ("mediaType",)
 
 
 def dotted(keys: tuple[str | int, ...]) -> str:

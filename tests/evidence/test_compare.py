@@ -237,6 +237,14 @@ class TestFiles:
         assert {d.code for d in refused.value.diagnostics} == {"P801"}
         assert refused.value.exit_code is ExitCode.CANNOT_JUDGE
 
+    def test_of_a_document_of_another_kind_only_that_is_said(self, tmp_path: Path) -> None:
+        other = tmp_path / "other.json"
+        other.write_text('{"schema": "power.trace.v1", "requests": []}')
+        with pytest.raises(PowerError) as refused:
+            compare_files(other, None, Asked())
+        (found,) = refused.value.diagnostics
+        assert found.place == f"{other}: schema"
+
     def test_a_report_that_is_not_there(self, written: Path) -> None:
         with pytest.raises(PowerError) as refused:
             compare_files(written.with_name("rr.json"), None, Asked())

@@ -125,10 +125,12 @@ def test_trust_comes_from_outside() -> None:
 
 
 def test_a_receipt_is_no_certificate_and_a_certificate_no_receipt() -> None:
-    assert codes(refused(signed(samples.sample_statement()))) == {"P625"}
+    (receipt,) = refused(signed(samples.sample_statement())).diagnostics
+    assert (receipt.code, receipt.hint) == ("P625", "this is a receipt: `power verify` takes it")
     with pytest.raises(PowerError) as caught:
         verify_receipt(signed(sample_certificate()), key=PUBLIC)
-    assert codes(caught.value) == {"P625"}
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.hint) == ("P625", "this is a certificate: `--certificate` takes it")
     assert codes(refused(b"{}")) == {"P620"}
     payload = rfc8785.dumps(sample_certificate()).replace(b'"span":8', b'"span":8.0')
     assert codes(refused(bundle.encode(dsse.seal(payload, KEY)))) == {"P625"}

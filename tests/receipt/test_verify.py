@@ -226,6 +226,11 @@ def test_what_is_no_receipt_cannot_be_judged(data: bytes) -> None:
     assert error.exit_code is ExitCode.CANNOT_JUDGE
 
 
+def test_of_a_file_of_another_kind_only_that_is_said() -> None:
+    (found,) = refusal(b'{"schema": "power.bench-report.v1", "arms": []}').diagnostics
+    assert found.place == "receipt: mediaType"
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_exactly_one_signature(count: int) -> None:
     signatures = document()["dsseEnvelope"]["signatures"] * count

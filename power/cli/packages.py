@@ -9,7 +9,7 @@ from pathlib import Path
 from power.cli.console import Verb
 from power.cli.execution import Execution
 from power.cli.trusting import given_trust
-from power.diagnostics import escape
+from power.diagnostics import counted, escape
 from power.evidence import package
 from power.evidence.replaying import replay_package
 from power.evidence.workplace import chat_of
@@ -52,5 +52,6 @@ def verify_package(
         checked.append(f"replay of {again.samples} runs")
     verb.data["checked"] = checked
     verb.say(f"verified: {', '.join(checked)}")
-    reports = len(held.reports) + len(held.matrices)
-    verb.say(f"{reports} reports, {held.receipts} receipts, signed by {escape(held.key)}")
+    reports = counted(len(held.reports) + len(held.matrices), "report")
+    receipts = counted(held.receipts, "receipt")
+    verb.say(f"{reports}, {receipts}, signed by {escape(held.key)}")

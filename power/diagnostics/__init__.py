@@ -7,7 +7,7 @@ them to the edge of the program, where `render` prints them and the registry
 
 from power.diagnostics.codes import CODES, Code, ExitCode, explain
 from power.diagnostics.model import Diagnostic, PowerError, Span, fail
-from power.diagnostics.render import as_github, as_json, as_text, escape
+from power.diagnostics.render import as_github, as_json, as_text, counted, escape
 
 __all__ = [
     "CODES",
@@ -19,6 +19,7 @@ __all__ = [
     "as_github",
     "as_json",
     "as_text",
+    "counted",
     "escape",
     "explain",
     "fail",

@@ -39,6 +39,11 @@ def _escaped(char: str) -> str:
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"  # noqa: PLR2004
 
 
+def counted(number: int, word: str, many: str | None = None) -> str:
+    """`1 defect`, `2 defects`, `no defects`; `many` where that is not the word with an s."""
+    return f"{number or 'no'} {word if number == 1 else many or f'{word}s'}"
+
+
 def as_text(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:
     """One block a diagnostic, in the layout of docs/reference/cli.md."""
     return "\n".join(_block(d, color=color) for d in diagnostics)

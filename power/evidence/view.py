@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from power.diagnostics import escape
+from power.diagnostics import counted, escape
 from power.evidence.charts import Bar, Group, Mark, Timeline, bars, timelines
 from power.evidence.compare import Asked, Comparison, compare, pick
 from power.evidence.render import ratio_text
@@ -60,6 +60,7 @@ def _values(report: Report, sha256: str) -> dict[str, Any]:
         "phases": _phases(report),
         "busy": [gate for p in report.preflight if p.overridden for gate in p.missed],
         "shown": escape,
+        "counted": counted,
     }
 
 
@@ -150,5 +151,5 @@ def _timeline(sample: Sample) -> Timeline:
         name=f"{escape(sample.prompt)} ({sample.arm})",
         runs=[(run.width, run.rounds) for run in sample.width_by_round],
         marks=[Mark(number, letter, text) for number, letter, text in marks if number is not None],
-        note=f"{sample.replays} replays",
+        note=counted(sample.replays, "replay"),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from power.diagnostics import Diagnostic
+from power.diagnostics import Diagnostic, counted
 from power.manifest.templates import markdown_code
 from power.review.consequences import Class
 from power.review.diff_output import UNCHANGED, both
 from power.review.entries import Entry
 from power.review.review import Review
-from power.review.review_output import STATE, STATUS, counted, verdict
+from power.review.review_output import STATE, STATUS, verdict
 
 MARK = "<!-- power review -->"
 """The first line, by which a program finds, among its own comments, the one to write over."""

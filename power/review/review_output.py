@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from power.diagnostics import escape
+from power.diagnostics import counted, escape
 from power.review.consequences import Class
 from power.review.diff_output import (
     ChangeOutput,
@@ -36,11 +36,6 @@ STATE = {
     "missing": "missing",
     "orphan": "without its manifest",
 }
-
-
-def counted(number: int, word: str) -> str:
-    """`1 defect`, `2 defects`, `no defects`."""
-    return f"{number or 'no'} {word}{'' if number == 1 else 's'}"
 
 
 def verdict(found: Review) -> str:

@@ -61,7 +61,7 @@ def test_a_package_of_it(tasked: Bench) -> None:
     (tasked.folder / "e").mkdir()
     assert run(tasked, "--control", "-o", "e/q.json").code == 0
     packed = tasked("evidence", "pack", "e")
-    assert (packed.code, "1 quality matrices, 6 receipts" in packed.stderr) == (0, True)
+    assert (packed.code, "1 quality matrix, 6 receipts" in packed.stderr) == (0, True)
     assert tasked("evidence", "verify", "e", "--key", "key.pem.pub").code == 0
     again = tasked("verify", "e", "--key", "key.pem.pub", "--artifacts", ".", "--replay")
     assert (again.code, "replay of 6 runs" in again.stderr) == (0, True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from power.diagnostics import Diagnostic, Span, as_github, as_json, as_text, escape
+from power.diagnostics import Diagnostic, Span, as_github, as_json, as_text, counted, escape
 
 ANY = st.text(max_size=300)
 
@@ -56,6 +56,11 @@ def test_nothing_of_a_file_reaches_a_terminal_raw(
     for text in (as_text(found), as_github(found)):
         assert all(line.isprintable() for line in text.split("\n"))
     assert as_json(found)[0]["message"] == message
+
+
+def test_a_count_agrees_with_its_word() -> None:
+    assert [counted(n, "report") for n in range(3)] == ["no reports", "1 report", "2 reports"]
+    assert counted(2, "quality matrix", "quality matrices") == "2 quality matrices"
 
 
 @given(ANY)

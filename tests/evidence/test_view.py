@@ -124,7 +124,7 @@ def test_charts_say_in_words_what_they_show(report: Report) -> None:
     text = report_html(with_events(report), SHA)
     assert "sea (plan): 3 rounds of width 2, 9 rounds of width 4" in text
     assert "the guard clamped the width in round 5" in text
-    assert "the circuit opened: target only in round 12; 1 replays" in text
+    assert "the circuit opened: target only in round 12; 1 replay" in text
     assert "sea: control 100.5 tok/s, plan 100.5 tok/s" in text
 
 

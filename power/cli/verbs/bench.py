@@ -19,7 +19,7 @@ from power.cli.options import (
     output_option,
     passphrase_option,
 )
-from power.diagnostics import escape
+from power.diagnostics import counted, escape
 
 if TYPE_CHECKING:
     from power.evidence.report import Report
@@ -131,6 +131,6 @@ def _show(verb: Verb, report: Report, path: Path) -> None:
         accepted = "" if figures.acceptance is None else f", acceptance {figures.acceptance}"
         verb.out(
             f"{figures.arm:<20}{steady}, {figures.tokens_per_pass} tokens a pass{accepted}, "
-            f"{figures.replays} replays"
+            f"{counted(figures.replays, 'replay')}"
         )
     verb.say(f"report {escape(str(path))}")

@@ -9,7 +9,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import format_option, key_option, passphrase_option, trust_options
-from power.diagnostics import escape
+from power.diagnostics import counted, escape
 
 if TYPE_CHECKING:
     from power.evidence.package import Package
@@ -64,8 +64,12 @@ def verify(folder: Path, key: Path | None, trust: Path | None, fmt: str) -> None
 
 
 def _counts(package: Package) -> str:
-    matrices = f"{len(package.matrices)} quality matrices, " if package.matrices else ""
-    return (
-        f"{len(package.files)} files, {len(package.reports)} reports, "
-        f"{len(package.comparisons)} comparisons, {matrices}{package.receipts} receipts"
-    )
+    matrices = counted(len(package.matrices), "quality matrix", "quality matrices")
+    parts = [
+        counted(len(package.files), "file"),
+        counted(len(package.reports), "report"),
+        counted(len(package.comparisons), "comparison"),
+        *([matrices] if package.matrices else []),
+        counted(package.receipts, "receipt"),
+    ]
+    return ", ".join(parts)

@@ -15,10 +15,9 @@ from power.cli.signals import on_interrupt
 from power.evidence.bench import Arm
 from power.evidence.derive import Locked
 from power.evidence.executor import Lane
-from power.evidence.workplace import LaneSpec, Workplace, chat_of
-from power.plan.host import check_host, read_host
+from power.evidence.workplace import LaneSpec, Workplace
+from power.plan.lock import dumps
 from power.plan.model import Plan
-from power.plan.verified import open_verified
 from power.runner.batch import Chat
 from power.runner.runner import Runner
 
@@ -83,8 +82,6 @@ def open_plan(plan: Plan, place: Path, roots: Sequence[Path]) -> Iterator[tuple[
 
     Ctrl-C ends the running request at its last committed round.
     """
-    check_host(plan, read_host())
-    with open_verified(plan, place, roots) as artifacts:
-        runner = Runner(plan, artifacts)
-        with on_interrupt(runner.cancel), runner:
-            yield runner, chat_of(artifacts.target_header)
+    lane = LaneSpec(dumps(plan).encode(), place, tuple(roots), control=False)
+    with Workplace(on_interrupt) as workplace, workplace.open(lane) as opened:
+        yield opened

@@ -243,7 +243,14 @@ def _check_complete(journal: Journal, prompts: Sequence[str]) -> None:
     """Every sample of the design is there, once."""
     design = journal.design
     if design is None or len(prompts) != design.prompts:
-        fail("P852", "the prompts are not as many as were planned", place="", hint=_BROKEN)
+        fail(
+            "P852",
+            "the prompts are not as many as were planned",
+            place=str(journal.path),
+            expected=None if design is None else design.prompts,
+            found=len(prompts),
+            hint=_BROKEN,
+        )
     wanted = cells(journal, prompts)
     found = [(line.round, line.arm, line.prompt) for line in journal.samples]
     if len(found) != len(set(found)) or set(found) != set(wanted):
@@ -255,7 +262,6 @@ def _check_complete(journal: Journal, prompts: Sequence[str]) -> None:
             found=f"{len(set(found) & set(wanted))} of them in {len(found)} lines",
             hint="run the same `power bench` again: it goes on where it ended",
         )
-
     if design.kind == "speed" and found != list(wanted):
         fail(
             "P852",

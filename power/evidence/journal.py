@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from power.diagnostics import Diagnostic, PowerError, Span, fail
+from power.diagnostics import Span, fail
 from power.evidence.parts import FileName, Hex, Name, Part
 from power.evidence.preflight import Preflight
 from power.runner.line_file import LineFile, Words
@@ -139,16 +139,12 @@ class Journal:
         except KeyError as error:
             self._refuse(number, f"{error} is missing")
 
-    def _refuse(self, number: int, why: str) -> None:
-        raise PowerError(
-            (
-                Diagnostic(
-                    "P803",
-                    f"line {number} of the journal is not one that a bench wrote: {why}",
-                    spans=(Span(str(self.path), number, 1),),
-                    hint="give another `-o`; this file was left as it is",
-                ),
-            )
+    def _refuse(self, number: int, why: str) -> NoReturn:
+        fail(
+            "P803",
+            f"line {number} of the journal is not one that a bench wrote: {why}",
+            spans=(Span(str(self.path), number, 1),),
+            hint="give another `-o`; this file was left as it is",
         )
 
 

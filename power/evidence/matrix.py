@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from power.evidence.compare import differences, shortened
@@ -20,7 +20,7 @@ from power.evidence.quality_report import (
     TaskPart,
     TasksPart,
 )
-from power.evidence.report import ArmPart, Sources, arm_part
+from power.evidence.report import ArmPart, Sources
 from power.evidence.samples import Measured, fork
 from power.evidence.statistics import decimal, mcnemar
 from power.evidence.tasks.asking import Questions
@@ -51,19 +51,15 @@ Runs = Mapping[str, Sequence[Judged]]
 
 def build_matrix(sources: Sources, asked: Questions, tasks_file: FileRef) -> Matrix:
     """The matrix of finished runs: every mode on every task that was asked, in each repetition."""
-    design, measured = sources.design, sources.measured
     tasks = {task.id: task for task in asked.tasks.tasks}
-    judged = [_judged(one, tasks[one.sample.prompt], chat=asked.chat) for one in measured]
+    judged = [_judged(one, tasks[one.sample.prompt], chat=asked.chat) for one in sources.measured]
+    modes = sources.arms
+    base = modes[0]
     found: dict[str, dict[str, list[Judged]]] = {
-        arm.name: {name: [] for name in tasks} for arm in design.arms
+        mode.name: {name: [] for name in tasks} for mode in modes
     }
     for one in sorted(judged, key=lambda one: one.measured.sample.round):
         found[one.measured.sample.arm][one.measured.sample.prompt].append(one)
-    modes = [
-        arm_part(arm.name, sources.plans[arm.name], sources.locks[arm.name], control=arm.control)
-        for arm in design.arms
-    ]
-    base, first = modes[0], measured[0].statement.predicate
     return Matrix(
         modes=modes,
         tasks=TasksPart(
@@ -76,11 +72,11 @@ def build_matrix(sources: Sources, asked: Questions, tasks_file: FileRef) -> Mat
         ),
         prompts=sources.prompts_file,
         journal=sources.journal_file,
-        repetitions=design.rounds,
-        engine=first.engine,
-        host=first.host,
-        started=min(m.statement.predicate.timing.started for m in measured),
-        finished=max(m.statement.predicate.timing.finished for m in measured),
+        repetitions=sources.design.rounds,
+        engine=sources.engine,
+        host=sources.host,
+        started=sources.started,
+        finished=sources.finished,
         scores=[_mode_score(mode.name, found[mode.name]) for mode in modes],
         pairs=[pair(base, mode, found[base.name], found[mode.name]) for mode in modes[1:]],
         by_task=[
@@ -200,7 +196,7 @@ def _fork(ours: Sequence[Judged], theirs: Sequence[Judged]) -> int:
     return min(fork(first, other.ids) for other in others if other.ids != first)
 
 
-def _share(equal: Mapping[str, bool], tasks: Iterator[str] | Sequence[str] | Runs) -> Share:
+def _share(equal: Mapping[str, bool], tasks: Iterable[str]) -> Share:
     counted = [equal[task] for task in tasks]
     return Share(equal=sum(counted), of=len(counted))
 

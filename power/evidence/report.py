@@ -136,33 +136,55 @@ class Sources:
     preflights: Sequence[Preflight]
     measured: Sequence[Measured]
 
+    @property
+    def arms(self) -> list[ArmPart]:
+        """What a report says of the arms, in their order."""
+        return [
+            arm_part(arm.name, self.plans[arm.name], self.locks[arm.name], control=arm.control)
+            for arm in self.design.arms
+        ]
+
+    @property
+    def engine(self) -> EnginePart:
+        """The engine of every run."""
+        return self.measured[0].statement.predicate.engine
+
+    @property
+    def host(self) -> HostPart:
+        """The host of the first run."""
+        return self.measured[0].statement.predicate.host
+
+    @property
+    def started(self) -> str:
+        """When the first run began."""
+        return min(one.statement.predicate.timing.started for one in self.measured)
+
+    @property
+    def finished(self) -> str:
+        """When the last run ended."""
+        return max(one.statement.predicate.timing.finished for one in self.measured)
+
 
 def build_report(sources: Sources) -> Report:
     """The report of a finished bench."""
-    measured, design = sources.measured, sources.design
-    samples = [m.sample for m in measured]
-    first = measured[0].statement.predicate
+    design = sources.design
+    samples = [one.sample for one in sources.measured]
     arms = [arm.name for arm in design.arms]
     groups: dict[tuple[str, str], list[Sample]] = {}
     for sample in samples:
         groups.setdefault((sample.arm, sample.prompt), []).append(sample)
     return Report(
-        arms=[
-            arm_part(
-                arm.name, sources.plans[arm.name], sources.locks[arm.name], control=arm.control
-            )
-            for arm in design.arms
-        ],
+        arms=sources.arms,
         prompts=sources.prompts_file,
         journal=sources.journal_file,
         design=DesignPart(
             kind=design.kind, rounds=design.rounds, warmup=design.warmup, natural=design.natural
         ),
-        engine=first.engine,
-        host=first.host,
+        engine=sources.engine,
+        host=sources.host,
         preflight=list(sources.preflights),
-        started=min(m.statement.predicate.timing.started for m in measured),
-        finished=max(m.statement.predicate.timing.finished for m in measured),
+        started=sources.started,
+        finished=sources.finished,
         figures=[_figures(arm, [groups[arm, p] for p in sources.prompts]) for arm in arms],
         by_prompt=[_prompt(arm, p, groups[arm, p]) for p in sources.prompts for arm in arms],
         samples=samples,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from power.plan.exactness import LEVELS
 from power.review.consequences import NOTHING, Class, Consequence, means, rule_for
 from power.review.holding import Holding
 
@@ -146,25 +147,17 @@ def _batch(step: Step) -> Consequence:
 
 
 def _seed(step: Step) -> Consequence | None:
-    greedy = not step.before.get("sampling.temperature") and not step.after.get(
-        "sampling.temperature"
-    )
-    return (
-        means(Class.OUTPUT, "no draws at temperature 0: only the claim names it", NOTHING)
-        if (greedy)
-        else None
-    )
-
-
-_LEVELS = ("rule", "shape", "serial")
+    if any(side.get("sampling.temperature") for side in (step.before, step.after)):
+        return None
+    return means(Class.OUTPUT, "no draws at temperature 0: only the claim names it", NOTHING)
 
 
 def _level(step: Step) -> Consequence | None:
-    if step.old not in _LEVELS or step.new not in _LEVELS:
+    if step.old not in LEVELS or step.new not in LEVELS:
         return None
     if step.new == "rule":
         return means(Class.OUTPUT, "claims less: no certificate is asked for", NOTHING)
-    more = _LEVELS.index(step.new) > _LEVELS.index(step.old)
+    more = LEVELS.index(step.new) > LEVELS.index(step.old)
     return means(
         Class.OUTPUT,
         f"claims {'more' if more else 'less'}: with a proposer it runs only with a certificate of "

@@ -70,11 +70,11 @@ def judge_plan(path: str, text: str, sources: Sources | None, before: str | None
     forged = tuple(_forged(path, text, plan, sources, effective)) if not notes else ()
     if forged:
         return Judged(path, sources.path, "edited", forged)
-    facts = (
+    artifacts = (
         f"whether the artifacts are what the plan states of them: where they are, `power compile "
         f"{sources.path} --check` compares"
     )
-    return Judged(path, sources.path, "current", (), (*notes, facts))
+    return Judged(path, sources.path, "current", (), (*notes, artifacts))
 
 
 def missing(path: str, sources: Sources, *, was_there: bool) -> Judged:

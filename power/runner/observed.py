@@ -67,7 +67,6 @@ class RoundLog:
         self.clock = clock
         self.rounds: list[Round] = []
         self.draft_ns = self.verify_ns = 0
-        self._width = 0
         self._since: int | None = None
 
     def start(self) -> None:

@@ -90,11 +90,6 @@ class FrameBuffer:
         del self._data[:end]
         return body
 
-    @property
-    def partial(self) -> int:
-        """Bytes that belong to a frame that has not ended."""
-        return len(self._data)
-
 
 def read_command(sock: socket.socket) -> ToWorker | None:
     """The parent's next command, waiting for it; None when the parent has gone."""

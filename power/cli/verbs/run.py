@@ -23,7 +23,7 @@ from power.cli.options import (
 )
 from power.cli.prompt import PromptOptions, read_prompt, rendered
 from power.cli.signals import hold_interrupts, interrupts_later
-from power.diagnostics import ExitCode, escape, fail
+from power.diagnostics import ExitCode, counted, escape, fail
 
 if TYPE_CHECKING:
     from power.artifact.header import Header
@@ -240,15 +240,11 @@ def _report(verb: Verb, record: RunRecord, issued: Issued) -> None:
     rate = f", {later / decode_us * 1e6:.1f} tokens/s" if decode_us and later > 0 else ""
     advice = f", {accepted} of {drafted} proposed tokens accepted" if drafted else ""
     verb.say(
-        f"{_count(len(record.ids), 'token', 's')} in "
-        f"{_count(record.counters['rounds'], 'pass', 'es')} "
+        f"{counted(len(record.ids), 'token')} in "
+        f"{counted(record.counters['rounds'], 'pass', 'passes')} "
         f"({record.strategy}{advice}{within}){rate}; finish: {record.finish}"
     )
     for note in record.notes:
         verb.say(f"note    {escape(note)}")
     verb.say(f"receipt {escape(str(issued.path))}")
     verb.say(f"claim   {issued.claim_sha256}")
-
-
-def _count(number: int, what: str, plural: str) -> str:
-    return f"{number} {what}{'' if number == 1 else plural}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic, Span, fail
 from power.manifest.form import canonical
 from power.manifest.load import kind_of, parse_manifest, parse_profile
 from power.manifest.read import decode
+from power.manifest.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,7 @@ def formatted(data: bytes, name: str) -> Formatted:
     plan, P148 it has no canonical form that says the same.
     """
     text = decode(data, name, "file")
-    try:
-        kind = kind_of(tomllib.loads(text))
-    except (ValueError, RecursionError):
-        kind = "manifest"  # whose reader says what is wrong with it
+    kind = kind_of(parse(text, name, "file"))
     if kind == "plan":
         fail(
             "P120",

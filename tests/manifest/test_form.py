@@ -247,3 +247,10 @@ def test_the_order_of_tables_does_not_matter(text: str) -> None:
     names = [line.split(" #")[0] for line in lines]
     wanted = ["[target]", *(f"[{section}]" for section in SETTINGS)]
     assert names == [name for name in wanted if name in names]
+
+
+def test_what_is_no_toml_is_not_taken_for_a_manifest() -> None:
+    with pytest.raises(PowerError) as caught:
+        formatted(b"schema = 1\nsummary = \n", "profiles/mine.toml")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("P109", "the file is not TOML: invalid value")

@@ -49,7 +49,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     yield row("judged as", report["judged_as"])
     for name, value in (report["facts"] or {}).items():
         if value is not None:
-            yield row(name.replace("_", " "), "yes" if value is True else value or "-")
+            yield row(name.replace("_", " "), _shown(value))
     for name, token in report.get("special_tokens", {}).items():
         yield row(name, f"{token['id']} {token['text']}")
     if "end_of_generation" in report:
@@ -61,3 +61,10 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield row(f"as {contract['kind']}", answer)
     for note in report.get("pair", {}).get("notes", ()):
         yield row("note", note)
+
+
+def _shown(value: object) -> object:
+    """A fact in words: yes, no, or what it is; a text that the file leaves empty as `-`."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value == "" else value

@@ -43,8 +43,9 @@ def problems(error: ValidationError) -> Iterator[Problem]:
 
 def _is_another_kind(found: ErrorDetails) -> bool:
     """Whether a document says of itself that it is none of these."""
-    named = found["loc"] == ("schema",) and found["type"] == "literal_error"
-    return named or found["loc"] == ("mediaType",)
+    if found["loc"] == ("mediaType",):
+        return found["type"] != "extra_forbidden"
+    return found["loc"] == ("schema",) and found["type"] == "literal_error"
 
 
 def dotted(keys: tuple[str | int, ...]) -> str:

@@ -239,7 +239,7 @@ class TestFiles:
 
     def test_of_a_document_of_another_kind_only_that_is_said(self, tmp_path: Path) -> None:
         other = tmp_path / "other.json"
-        other.write_text('{"schema": "power.trace.v1", "requests": []}')
+        other.write_text('{"mediaType": "a bundle", "requests": []}')
         with pytest.raises(PowerError) as refused:
             compare_files(other, None, Asked())
         (found,) = refused.value.diagnostics

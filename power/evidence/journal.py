@@ -223,7 +223,7 @@ def parse_journal(data: bytes, path: Path) -> Journal:
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("schema") != SCHEMA:
             journal.take(number, {})

@@ -123,7 +123,7 @@ class LineFile:
     def _parsed(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             found = json.loads(line) if line.startswith(self._start) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             self.refuse_damaged(number)

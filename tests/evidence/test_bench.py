@@ -321,6 +321,7 @@ class TestResume:
         ("x.journal.jsonl", (b'"round":2', b'"round":1'), "P852"),
         ("x.journal.jsonl", (b'"line":"sample"', b'"line":"simple"'), "P803"),
         ("x.journal.jsonl", (b'"warmup":1', b'"warmup":-1'), "P803"),
+        ("x.journal.jsonl", (b'"warmup":1', b'"warmup":' + b"[" * 100_000), "P803"),
         ("x.journal.jsonl", (b'"receipt_id":"', b'"receipt_id":"0'), "P803"),
         ("x.journal.jsonl", (b"001-plan-0001", b"001-plan-0002"), "P631"),
         ("x.journal.jsonl", (b'"control":true', b'"control":false'), "P851"),

@@ -228,6 +228,9 @@ class TestAnswers:
             (b"my notes\n", "P572"),
             (b'{"text": "other"}\n', "P572"),
             (b'{"schema":"power.batch.v1",\n', "P572"),
+            pytest.param(
+                b'{"schema":"power.batch.v1","id":' + b"[" * 100_000 + b"\n", "P572", id="deep"
+            ),
             (b'{"schema":"power.batch.v1","id":"z"}\n', "P571"),
         ],
     )

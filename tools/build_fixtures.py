@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import gguf
@@ -47,7 +48,8 @@ class Recipe:
     push: float
     swaps: int = 0
     sharpness: float = 1.0
-    ends: bool = False  # the byte `~` is followed by </s>
+    says: str = ""  # the bytes that follow a colon
+    ends: str = ""  # the byte that is followed by </s>
     nan: bool = False  # one NaN in the last feed-forward matrix
     shards: int = 1
     vocabulary: int = VOCABULARY
@@ -56,17 +58,19 @@ class Recipe:
 RECIPES = (
     Recipe("target", layers=2, push=0.75),
     Recipe("draft", layers=1, push=0.0, swaps=20, sharpness=0.1),
-    Recipe("ending", layers=2, push=0.0, ends=True),
+    Recipe("ending", layers=2, push=0.0, ends="~"),
+    Recipe("brief", layers=2, push=0.0, says="sea", ends="a"),
     Recipe("nan", layers=2, push=0.75, nan=True),
     Recipe("split", layers=2, push=0.75, shards=2),  # the target in two files
     Recipe("other-vocabulary", layers=1, push=0.0, vocabulary=VOCABULARY + 1),
 )
 
 
-def build(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """Write every model below `folder`: recipe name -> its file, or its shards in order."""
+def build(folder: Path, names: Collection[str] = ()) -> dict[str, tuple[Path, ...]]:
+    """Write models below `folder`, all or `names`: name -> its file, or its shards in order."""
     folder.mkdir(parents=True, exist_ok=True)
-    return {recipe.name: _write(folder, recipe) for recipe in RECIPES}
+    wanted = [recipe for recipe in RECIPES if not names or recipe.name in names]
+    return {recipe.name: _write(folder, recipe) for recipe in wanted}
 
 
 def _write(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
@@ -145,8 +149,12 @@ def _successors(recipe: Recipe) -> npt.NDArray[np.intp]:
     successor[cycle] = np.roll(cycle, -1)
     wrong = rng.permutation(cycle)[: 2 * recipe.swaps]
     successor[wrong] = successor[wrong.reshape(-1, 2)[:, ::-1].reshape(-1)]
+    for before, after in pairwise(":" + recipe.says):
+        here, there = SPECIAL + ord(before), SPECIAL + ord(after)
+        other = np.flatnonzero(successor == there)[0]
+        successor[[here, other]] = successor[[other, here]]
     if recipe.ends:
-        successor[SPECIAL + ord("~")] = END
+        successor[SPECIAL + ord(recipe.ends)] = END
     return successor
 
 

@@ -12,6 +12,7 @@ from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
 from power.cli.signals import on_interrupt
+from power.diagnostics import escape
 from power.evidence.bench import Arm
 from power.evidence.derive import Locked
 from power.evidence.executor import Lane
@@ -49,6 +50,8 @@ class Lanes(Closing):
         for execution, lock in executions:
             name = "plan" if len(locks) == 1 else execution.plan.name
             self._add(name, execution, lock, roots, control=False)
+            if self.arms[-1].name != name:
+                verb.say(f"arm {self.arms[-1].name} is {escape(str(lock))}, whose name is taken")
 
     def _add(
         self, name: str, execution: Execution, lock: Path, roots: Sequence[Path], *, control: bool

@@ -151,7 +151,13 @@ def _gates(found: Pair, base: ArmPart, candidate: ArmPart, drafted: int) -> Iter
             found=f"{drafted} proposed",
             met=drafted > 0,
         )
-    outputs = found.outputs
+    outputs, whole = found.outputs, found.untruncated_outputs
+    yield Gate(
+        name="untruncated",
+        required="at least 1 task that no limit cut",
+        found=f"{whole.of} of {outputs.of}",
+        met=whole.of > 0,
+    )
     yield Gate(
         name="complete_outputs",
         required=f"{outputs.of} of {outputs.of} equal",

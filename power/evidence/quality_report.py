@@ -25,6 +25,8 @@ _NEXT = {
     "identity": "give plans of the same model, settings and engine",
     "base": "give a plan whose strategy is `off` first, or `--control`",
     "speculated": "nothing was proposed, so nothing is shown: give tasks on which it proposes",
+    "untruncated": "no text was seen to its end: give a higher `--max-tokens`, as far as the plans "
+    "allow, or tasks with shorter answers",
     "complete_outputs": "keep the candidate opt-in; docs/explanation/exactness.md says why "
     "outputs fork",
     "lenient_losses": "look at these tasks in the report, and keep the candidate opt-in",

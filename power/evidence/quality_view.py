@@ -83,8 +83,6 @@ def _notes(matrix: Matrix) -> Iterator[str]:
     base = matrix.scores[0]
     if not base.lenient:
         yield "The base got nothing right, so no score can be lost: only parity speaks."
-    if base.truncated == base.of:
-        yield "A limit cut every output of the base: a higher `--max-tokens` shows more."
 
 
 def _passes(mode: ArmPart) -> str:

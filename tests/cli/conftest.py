@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.published import own_problems
+from tools import build_fixtures
 
 CORPUS = Path(__file__).parents[1] / "vectors" / "corpus" / "gguf"
 
@@ -146,6 +147,21 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture
 def ready(bench: Bench) -> Bench:
     """The same with a key and a compiled plan."""
+    return compiled(bench)
+
+
+@pytest.fixture
+def brief(tmp_path: Path) -> Bench:
+    """As `ready`, with a model that says `sea` behind a colon, and ends: no limit cuts it."""
+    (model,) = build_fixtures.build(tmp_path, ["brief"])["brief"]
+    target = model.rename(tmp_path / "target.gguf")
+    made = Bench(tmp_path)
+    made.write("manifest.toml", manifest_for(target))
+    return compiled(made)
+
+
+def compiled(bench: Bench) -> Bench:
+    """`bench` with a key and a compiled plan."""
     assert bench("key", "new").code == 0
     assert bench("compile", "manifest.toml").code == 0
     return bench

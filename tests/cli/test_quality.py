@@ -20,9 +20,9 @@ TASKS = """\
 
 
 @pytest.fixture
-def tasked(ready: Bench) -> Bench:
-    ready.write("t.jsonl", TASKS)
-    return ready
+def tasked(brief: Bench) -> Bench:
+    brief.write("t.jsonl", TASKS)
+    return brief
 
 
 def run(bench: Bench, *more: str) -> Result:
@@ -119,7 +119,38 @@ def test_more_tokens_than_the_plan_allows(tasked: Bench, snapshot_of: Snapshot) 
     )
 
 
-def test_tasks_can_be_asked_in_a_chat(tasked: Bench) -> None:
-    assert run(tasked, "--control", "--chat").code == 0
-    report = json.loads((tasked.folder / "tiny.quality.json").read_text())
+def test_tasks_can_be_asked_in_a_chat(ready: Bench) -> None:
+    """This model never ends its text, so whatever it is asked, it is fit for nothing."""
+    ready.write("t.jsonl", TASKS)
+    assert run(ready, "--control", "--chat").code == 1
+    report = json.loads((ready.folder / "tiny.quality.json").read_text())
     assert report["tasks"]["chat"]
+
+
+def test_texts_that_no_end_was_seen_of(tasked: Bench) -> None:
+    """Equal up to a limit that cuts every output says nothing of the answers behind it."""
+    tasked.write("t.jsonl", '{"question": "say:sea", "answer": "sea", "scorer": "text"}\n')
+    asked = ("--control", "--tasks", "t.jsonl", "--format", "json", "--max-tokens")
+    done = tasked("quality", "plan.lock", *asked, "3")
+    assert (done.code, done.json["eligible"]) == (1, [])
+    (pair,) = done.json["pairs"]
+    assert pair["outputs"] == {"equal": 1, "of": 1}
+    assert [gate["name"] for gate in pair["gates"] if not gate["met"]] == ["untruncated"]
+    assert [d["code"] for d in done.json["diagnostics"]] == ["P883"]
+    done = tasked("quality", "plan.lock", *asked, "4", "-o", "whole.json")
+    assert (done.code, done.json["eligible"]) == (0, ["plan"])
+
+
+def test_two_plans_of_one_name_are_told_apart(tasked: Bench) -> None:
+    tasked.edit("manifest.toml", "spec_draft_max = 4", "spec_draft_max = 3")
+    assert tasked("compile", "manifest.toml", "-o", "other.lock").code == 0
+    asked = ("--control", "--tasks", "t.jsonl", "--format", "markdown", "-o", "q.json")
+    done = tasked("quality", "plan.lock", "other.lock", *asked)
+    assert "arm tiny-2 is other.lock, whose name is taken\n" in done.stderr
+    modes = json.loads((tasked.folder / "q.json").read_text())["modes"]
+    assert [(mode["name"], mode["plan"]) for mode in modes[1:]] == [
+        ("tiny", "tiny"),
+        ("tiny-2", "tiny"),
+    ]
+    digests = " | ".join(f"`tiny` `{mode['plan_sha256'][:12]}`" for mode in modes)
+    assert f"| plan | {digests} |" in done.stdout.decode()

@@ -19,9 +19,9 @@ TASKS = "".join(
 
 
 @pytest.fixture
-def tasked(ready: Bench) -> Bench:
-    ready.write("t.jsonl", TASKS)
-    return ready
+def tasked(brief: Bench) -> Bench:
+    brief.write("t.jsonl", TASKS)
+    return brief
 
 
 def run(bench: Bench, name: str, *more: str) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from power.evidence.bench import Arm, Bench
 from power.evidence.executor import InOrder
@@ -12,6 +13,7 @@ from power.evidence.quality import matrix_bench, run_matrix
 from power.evidence.quality_report import Matrix
 from power.evidence.tasks.asking import Questions
 from power.evidence.tasks.read import parse_tasks
+from power.plan.model import Plan
 from tests.evidence.conftest import KEY, Scripted
 from tests.receipt.scripted import scripted_plan
 
@@ -21,6 +23,14 @@ TASKS = b"""\
 {"id": "word", "question": "Repeat: heron", "answer": "heron", "scorer": "text"}
 {"id": "line", "question": "Repeat: a heron waits", "answer": "a heron waits", "scorer": "text"}
 """
+
+ENDING = 'root ::= w w w w w "."\nw ::= [ab] [ab] [ab]'
+"""A grammar whose texts end by themselves, and repeat themselves before."""
+
+
+def ending_plan(strategy: str, **sampling: Any) -> Plan:
+    """A plan whose texts no limit cuts."""
+    return scripted_plan(strategy, grammar=ENDING, **sampling)
 
 
 def asked(*, chat: bool) -> Questions:
@@ -37,7 +47,7 @@ def matrix(
 ) -> Bench:
     """The matrix `x.json` of `arms`, or of a plan and its control."""
     if arms is None:
-        plan = scripted_plan("prompt-lookup")
+        plan = ending_plan("prompt-lookup")
         arms = [scripted.arm("control", plan, control=True), scripted.arm("plan", plan)]
     layout = Layout(scripted.folder / "x.json")
     return matrix_bench(layout, arms, questions or asked(chat=True), repetitions)

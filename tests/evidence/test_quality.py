@@ -29,9 +29,8 @@ from power.evidence.tasks.read import parse_tasks
 from power.receipt.digests import token_ids_sha256
 from power.receipt.trust import trust_in
 from tests.evidence.conftest import KEY, Scripted
-from tests.evidence.matrices import TASKS, asked, matrix, run
+from tests.evidence.matrices import TASKS, asked, ending_plan, matrix, run
 from tests.published import own_problems
-from tests.receipt.scripted import scripted_plan
 
 TRUST = trust_in(KEY.public_key(), "test")
 
@@ -187,8 +186,8 @@ class TestGates:
 
     def test_a_base_that_speculates(self, scripted: Scripted) -> None:
         arms = [
-            scripted.arm("context", scripted_plan("ngram-context")),
-            scripted.arm("lookup", scripted_plan("prompt-lookup")),
+            scripted.arm("context", ending_plan("ngram-context")),
+            scripted.arm("lookup", ending_plan("prompt-lookup")),
         ]
         (pair,) = run(scripted, matrix(scripted, arms)).pairs
         assert missed(pair) == ["base"]
@@ -196,8 +195,8 @@ class TestGates:
 
     def test_plans_that_are_not_the_same_work(self, scripted: Scripted) -> None:
         arms = [
-            scripted.arm("off", scripted_plan("off")),
-            scripted.arm("lookup", scripted_plan("prompt-lookup", seed=4)),
+            scripted.arm("off", ending_plan("off")),
+            scripted.arm("lookup", ending_plan("prompt-lookup", seed=4)),
         ]
         (pair,) = run(scripted, matrix(scripted, arms)).pairs
         assert missed(pair)[0] == "identity"
@@ -211,11 +210,21 @@ class TestGates:
         (pair,) = told(quiet, {}).pairs
         assert missed(pair) == ["speculated"]
 
+    def test_nothing_but_cut_texts(self, sources: Sources) -> None:
+        """Equal as far as they go, and what they come to was never seen."""
+        names = ("sum", "pick", "word", "line")
+        cut = {(mode, name): "one two…" for mode in ("control", "plan") for name in names}
+        (pair,) = told(sources, cut).pairs
+        assert (pair.outputs.equal, pair.untruncated_outputs.of) == (4, 0)
+        assert missed(pair) == ["untruncated"]
+        (pair,) = told(sources, cut | {("plan", "sum"): "other", ("control", "sum"): "other"}).pairs
+        assert (missed(pair), pair.untruncated_outputs.of) == ([], 1)
+
     def test_each_mode_is_held_against_the_first(self, scripted: Scripted) -> None:
-        plan = scripted_plan("prompt-lookup")
+        plan = ending_plan("prompt-lookup")
         arms = [
             scripted.arm("control", plan, control=True),
-            scripted.arm("off", scripted_plan("off")),
+            scripted.arm("off", ending_plan("off")),
             scripted.arm("plan", plan),
         ]
         found = run(scripted, matrix(scripted, arms, repetitions=3))
@@ -324,13 +333,13 @@ class TestRuns:
 
     def test_one_plan_alone(self, scripted: Scripted) -> None:
         with pytest.raises(PowerError) as refused:
-            matrix(scripted, [scripted.arm("off", scripted_plan("off"))])
+            matrix(scripted, [scripted.arm("off", ending_plan("off"))])
         assert codes(refused.value) == ["P704"]
 
     def test_more_tokens_than_a_plan_allows(self, scripted: Scripted) -> None:
         arms = [
-            scripted.arm("off", scripted_plan("off")),
-            scripted.arm("short", scripted_plan("prompt-lookup", max_tokens=20)),
+            scripted.arm("off", ending_plan("off")),
+            scripted.arm("short", ending_plan("prompt-lookup", max_tokens=20)),
         ]
         with pytest.raises(PowerError) as refused:
             matrix(scripted, arms)
@@ -338,7 +347,7 @@ class TestRuns:
 
     def test_a_chat_without_a_template(self, scripted: Scripted) -> None:
         """Found before anything runs, so the same command without `--chat` is not another's."""
-        plan = scripted_plan("prompt-lookup")
+        plan = ending_plan("prompt-lookup")
         header = plan.target.header.model_copy(update={"chat_template_sha256": None})
         bare = plan.model_copy(update={"target": plan.target.model_copy(update={"header": header})})
         arms = [scripted.arm("control", plan, control=True), scripted.arm("plan", bare)]

@@ -12,11 +12,10 @@ import pytest
 from power.diagnostics import PowerError
 from power.evidence.pages import read_page
 from power.evidence.quality_report import Matrix
-from power.evidence.quality_view import matrix_html, matrix_markdown, matrix_text
+from power.evidence.quality_view import matrix_html, matrix_markdown, matrix_text, verdict
 from tests.evidence.conftest import Scripted
-from tests.evidence.matrices import matrix, run
+from tests.evidence.matrices import ending_plan, matrix, run
 from tests.evidence.pages import BROWSER, Page, drawn
-from tests.receipt.scripted import scripted_plan
 
 SHA = "5" * 64
 HOSTILE = "<script>alert(1)</script>|`x`\u202e"
@@ -27,9 +26,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
     """A real matrix of three modes that missed gates, its times and its host replaced."""
     scripted = Scripted(tmp_path_factory.mktemp("matrix"))
     arms = [
-        scripted.arm("off", scripted_plan("off")),
-        scripted.arm("lookup", scripted_plan("prompt-lookup")),
-        scripted.arm("seeded", scripted_plan("prompt-lookup", temperature=0.9, seed=8)),
+        scripted.arm("off", ending_plan("off")),
+        scripted.arm("lookup", ending_plan("prompt-lookup")),
+        scripted.arm("seeded", ending_plan("prompt-lookup", temperature=0.9, seed=8)),
     ]
     made = run(scripted, matrix(scripted, arms, repetitions=1))
     host = made.host.model_copy(
@@ -37,6 +36,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
     )
     return made.model_copy(
         update={
+            "modes": [mode.model_copy(update={"plan_sha256": SHA}) for mode in made.modes],
             "host": host,
             "engine": made.engine.model_copy(update={"version": "1.0"}),
             "started": "2026-08-23T10:11:12Z",
@@ -99,6 +99,15 @@ def test_the_page_nests_and_needs_nothing_else(report: Matrix) -> None:
     assert "seeded against off: not eligible as production default: missed identity" in words
     assert "strict: 5" in words
     assert "wrong: not the same each time" in words
+
+
+def test_the_verdict_says_how_much_was_cut(report: Matrix) -> None:
+    pair = report.pairs[0]
+    share = pair.untruncated_outputs.model_copy(update={"equal": 1, "of": 1})
+    assert verdict(pair) == "eligible as production default"
+    assert verdict(pair.model_copy(update={"untruncated_outputs": share})) == (
+        "eligible as production default; 3 of 4 outputs only up to where a limit cut them"
+    )
 
 
 def test_nothing_in_a_report_becomes_markup(report: Matrix) -> None:

@@ -62,6 +62,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     )
     return made.model_copy(
         update={
+            "arms": [arm.model_copy(update={"plan_sha256": SHA}) for arm in made.arms],
             "figures": figures,
             "by_prompt": [fixed(p) for p in made.by_prompt],
             "samples": [fixed(s) for s in made.samples],

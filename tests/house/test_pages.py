@@ -1,8 +1,9 @@
 """Every command of the documentation is run: page by page, block after block, in a scratch folder.
 
 A page says where its blocks run: `<!-- run in: tiny -->` (a folder with a tiny `model.gguf`),
-`split` (one of two shards), `repository` (a git repository with the manifests and SmolLM2) or
-`demo` (the same after `make demo`); or after which page: `<!-- run after: PAGE -->`.
+`brief` (one that ends its texts), `split` (one of two shards), `repository` (a git repository with
+the manifests and SmolLM2) or `demo` (the same after `make demo`); or after which page:
+`<!-- run after: PAGE -->`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 
 from power.receipt.keys import create
 from tests.house.sources import ROOT, texts
+from tools import build_fixtures
 from tools.run_tutorial import FENCE, lacking, run, steps
 
 CORPUS = ROOT / "tests/vectors/corpus"
@@ -52,6 +54,9 @@ def scratch(kind: str, folder: Path) -> dict[str, str]:
     }
     if kind == "tiny":
         shutil.copy(CORPUS / "gguf/good-v3-target.gguf", folder / "model.gguf")
+    elif kind == "brief":
+        (model,) = build_fixtures.build(folder, [kind])[kind]
+        model.rename(folder / "model.gguf")
     elif kind == "split":
         for number in (1, 2):
             name = f"-0000{number}-of-00002.gguf"

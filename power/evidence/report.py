@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal
+from itertools import product
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from power.evidence import identity
 from power.evidence.journal import DesignLine
@@ -80,6 +81,13 @@ class ArmFigures(Part):
     peak_rss_bytes: Count
     phases_us: dict[str, Count]
 
+    @model_validator(mode="after")
+    def _what_was_accepted_was_drafted(self) -> Self:
+        if len(self.accepted_by_position) > len(self.drafted_by_position):
+            message = "more was accepted than drafted"
+            raise ValueError(message)
+        return self
+
 
 class PromptFigures(Part):
     """What one arm came to on one prompt: medians over its rounds."""
@@ -109,6 +117,22 @@ class Report(Part):
     figures: list[ArmFigures]
     by_prompt: list[PromptFigures]
     samples: Annotated[list[Sample], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _every_part_is_of_the_arms(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        prompts = dict.fromkeys(figures.prompt for figures in self.by_prompt)
+        pairs = list(product(prompts, names))
+        fitting = (
+            len(set(names)) == len(names),
+            [figures.arm for figures in self.figures] == names,
+            [(figures.prompt, figures.arm) for figures in self.by_prompt] == pairs,
+            {(sample.prompt, sample.arm) for sample in self.samples} == set(pairs),
+        )
+        if not all(fitting):
+            message = "figures, prompts and samples are not those of the arms"
+            raise ValueError(message)
+        return self
 
     def arm(self, name: str) -> ArmPart:
         """The arm of that name; LookupError without one."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from power.diagnostics import Diagnostic, PowerError
 from power.evidence.journal import SampleLine
@@ -52,6 +52,13 @@ class Sample(Part):
     first_token_us: Count
     phases_us: dict[str, Count]
     decode_tok_s: Decimal | None = None
+
+    @model_validator(mode="after")
+    def _the_first_commit_is_a_part(self) -> Self:
+        if self.first_tokens > self.tokens or self.first_token_us > self.wall_us:
+            message = "the first commit is more than the whole"
+            raise ValueError(message)
+        return self
 
     @property
     def decode_rate(self) -> Fraction | None:

@@ -135,11 +135,12 @@ def _widths(report: Report) -> str:
     lines, widest = list[Timeline](), 1
     for sample in report.samples:
         key = (sample.arm, sample.prompt)
-        if key in seen or not sample.drafted or len(lines) == _MOST_TIMELINES:
+        runs = sample.width_by_round if sample.drafted else []
+        if key in seen or not runs or len(lines) == _MOST_TIMELINES:
             continue
         seen.add(key)
         lines.append(_timeline(sample))
-        widest = max(widest, *(run.width for run in sample.width_by_round))
+        widest = max(widest, *(run.width for run in runs))
     return timelines("Width by round", lines, widest) if lines else ""
 
 

@@ -17,7 +17,7 @@ from power.diagnostics import fail
 from power.evidence.parts import Count, Decimal, Part, Text
 from power.evidence.simulate import LOOKUPS, Setting, Simulated, simulate
 from power.evidence.statistics import decimal, geometric_mean
-from power.evidence.trace import Trace, Width
+from power.evidence.trace import Trace, TracedCosts, Width
 from power.plan.capabilities import TRAITS
 from power.plan.model import Cost
 from power.runner.settings import costs_of
@@ -157,16 +157,38 @@ def judge(trace: Trace, cost: Cost, candidate: Candidate) -> Judged | None:
 
 
 def survey(trace: Trace, *, fixed: bool = False) -> list[Judged]:
-    """Every candidate that the trace's own costs allow. Raises PowerError P807 without costs."""
+    """Every candidate that the trace's own costs allow.
+
+    Raises PowerError P807 without costs, P806 for a trace that no run can have given.
+    """
     if trace.costs is None:
         fail(
             "P807",
             "the trace has no costs to compare by",
             hint="record it with `power tune`, which measures them",
         )
-    cost = Cost(**trace.costs.model_dump())
+    cost = _checked(trace, trace.costs)
     found = (judge(trace, cost, one) for one in candidates(trace, cost, fixed=fixed))
     return [one for one in found if one is not None]
+
+
+def _checked(trace: Trace, costs: TracedCosts) -> Cost:
+    """Its costs, where its requests end as it says, by a strategy that there is."""
+    try:
+        cost = Cost(**costs.model_dump())
+        fits = "1" in cost.rows and trace.strategy in TRAITS
+        for request in trace.requests:
+            simulate(trace, request, Setting("off", 1))
+    except (ValueError, LookupError):
+        fits = False
+    if not fits:
+        fail(
+            "P806",
+            "no run gives such a trace",
+            expected="costs from one row on, a strategy, and requests that end as they say",
+            hint="give a trace that `power tune` wrote",
+        )
+    return cost
 
 
 def ranked(judged: Sequence[Judged]) -> list[Judged]:

@@ -245,6 +245,30 @@ class TestFiles:
         (found,) = refused.value.diagnostics
         assert found.place == f"{other}: schema"
 
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            lambda d: d["figures"].pop(),
+            lambda d: d["figures"].reverse(),
+            lambda d: d["by_prompt"].pop(),
+            lambda d: d["arms"][0].update(name=d["arms"][1]["name"]),
+            lambda d: d["samples"][0].update(prompt="of nobody"),
+            lambda d: [s.update(arm="plan") for s in d["samples"]],
+            lambda d: d["samples"][0].update(first_tokens=1 << 40),
+            lambda d: d["samples"][0].update(first_token_us=1 << 40),
+            lambda d: d["figures"][1].update(drafted_by_position=[]),
+        ],
+    )
+    def test_parts_of_other_arms_are_no_report(
+        self, written: Path, edit: Callable[[Any], None]
+    ) -> None:
+        document = json.loads(written.read_text())
+        edit(document)
+        written.write_text(json.dumps(document))
+        with pytest.raises(PowerError) as refused:
+            compare_files(written, None, Asked())
+        assert {d.code for d in refused.value.diagnostics} == {"P801"}
+
     def test_a_report_that_is_not_there(self, written: Path) -> None:
         with pytest.raises(PowerError) as refused:
             compare_files(written.with_name("rr.json"), None, Asked())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -98,3 +100,21 @@ def test_a_trace_without_costs_is_refused() -> None:
     with pytest.raises(PowerError) as caught:
         survey(record(Case(), "oracle"))
     assert [d.code for d in caught.value.diagnostics] == ["P807"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda t: {"costs": TracedCosts(draft_call="0", draft_step="0", rows={})},
+        lambda t: {"costs": TracedCosts(draft_call="0", draft_step="0", rows={"2": "1"})},
+        lambda t: {"costs": TracedCosts(draft_call="0", draft_step="0", rows={"1": "-1"})},
+        lambda t: {"strategy": "oracle"},
+        lambda t: {"requests": [t.requests[0].model_copy(update={"finish": "end"})]},
+        lambda t: {"requests": [t.requests[0].model_copy(update={"ids": t.requests[0].ids[:4]})]},
+    ],
+)
+def test_a_trace_that_no_run_gives(change: Callable[[Trace], dict[str, Any]]) -> None:
+    trace = traced(REPEATING)
+    with pytest.raises(PowerError) as refused:
+        survey(trace.model_copy(update=change(trace)))
+    assert [d.code for d in refused.value.diagnostics] == ["P806"]

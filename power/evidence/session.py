@@ -207,4 +207,5 @@ def _timed(timed: Timed) -> TimedPart:
         drafted=timed.drafted,
         ns=list(timed.ns),
         first_ns=list(timed.first_ns) or None,
+        back_ns=list(timed.back_ns) or None,
     )

@@ -70,7 +70,7 @@ class TimedPart(Part):
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that were
     proposed; 0 for a pass. ns: of a pass, right behind one of its own size; first_ns: of a
-    pass, behind one of another size.
+    pass, behind one of another size; back_ns: of a pass of one row, right behind this one.
     """
 
     cells: Count
@@ -78,6 +78,7 @@ class TimedPart(Part):
     drafted: Count
     ns: list[Count]
     first_ns: list[Count] | None = None
+    back_ns: list[Count] | None = None
 
 
 class TuneReport(Part):
@@ -138,11 +139,12 @@ def chosen_settings(chosen: Judged | None, cost: Cost) -> dict[str, Any]:
         found["controller"] = setting.controller
     if setting.controller == "cost":
         lookup = setting.strategy in LOOKUPS
+        natural = chosen.candidate.rows is None
         most = max(setting.draft_max + 1, chosen.candidate.rows or 0)
         found["cost"] = {
             "draft_call": "0" if lookup else cost.draft_call,
             "draft_step": "0" if lookup else cost.draft_step,
-            **({"rebuild": cost.rebuild} if chosen.candidate.rows is None else {}),
+            **(cost.model_dump(include={"rebuild", "refill"}) if natural else {}),
             "rows": {rows: spent for rows, spent in cost.rows.items() if int(rows) <= most},
         }
     return found

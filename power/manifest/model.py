@@ -143,6 +143,9 @@ class Cost(Section):
     rebuild: Decimal = Field(
         "0", description="what a pass costs more behind one of another row count"
     )
+    refill: Decimal = Field(
+        "0", description="what it costs more for each row less than the pass before had"
+    )
     rows: Annotated[dict[RowCount, Decimal], AfterValidator(text_rules.by_rows)] = Field(
         description="a pass, by its number of rows", min_length=1, max_length=65
     )

@@ -240,7 +240,7 @@ def _controller(settings: Settings, resolution: Resolution) -> dict[str, Any]:
     rows = {count: cost for count, cost in asked.cost.rows.items() if int(count) in used}
     cost = asked.cost.model_dump() | {"rows": rows}
     if graph.shape == "fixed":
-        cost["rebuild"] = "0"  # every pass has the shape of the one before
+        cost["rebuild"] = cost["refill"] = "0"  # every pass has the shape of the one before
     return {"controller": kind, "cost": cost}
 
 

@@ -103,7 +103,12 @@ def curve_contradiction(curve: Curve, found: CurveRead) -> str | None:
     ):
         if [(t.cells, t.size) for t in timed] != list(product(curve.cells, sizes)):
             return "times that nobody asked for"
-        if any(_is_odd(t.ns, curve.repeats) or _is_odd(t.first_ns, firsts) for t in timed):
+        if any(
+            _is_odd(t.ns, curve.repeats)
+            or _is_odd(t.first_ns, firsts)
+            or _is_odd(t.back_ns, firsts)
+            for t in timed
+        ):
             return f"a time that is none, or not {curve.repeats} of them"
     return None if found.number == curve.number else "the times of another experiment"
 

@@ -295,7 +295,8 @@ class Timed:
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that
     were proposed, the same in every repeat; 0 for a pass. ns: of a pass, right behind
-    one of its own size. first_ns: of a pass, behind one of another size.
+    one of its own size. first_ns: of a pass, behind one of one row. back_ns: of a pass
+    of one row, behind this one.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -304,6 +305,7 @@ class Timed:
     drafted: int
     ns: tuple[int, ...]
     first_ns: tuple[int, ...] = ()
+    back_ns: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

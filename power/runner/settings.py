@@ -101,6 +101,7 @@ def costs_of(cost: Cost, width: int, fixed: int | None) -> Costs:
         call=_millionths(cost.draft_call),
         step=_millionths(cost.draft_step),
         rebuild=_millionths(cost.rebuild) if fixed is None else 0,
+        refill=_millionths(cost.refill) if fixed is None else 0,
     )
 
 

@@ -157,27 +157,23 @@ def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
 
 
 def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
-    """Each size twice in a row: behind a pass of another size, and behind one of its own."""
+    """Each size behind a pass of one row and behind one of its own, then one row behind it."""
     target = session.target
-    first: dict[int, list[int]] = {count: [] for count in curve.counts}
-    again: dict[int, list[int]] = {count: [] for count in curve.counts}
+    spent: dict[int, list[tuple[int, ...]]] = {count: [] for count in curve.counts}
     for _ in range(curve.warmup + curve.repeats):
         for count in curve.counts:
-            for spent in (first, again):
+            took = []
+            for rows in (count, count, 1):
                 ahead(0)
                 checkpoint = target.checkpoint()
                 start = time.perf_counter_ns()
-                target.evaluate(curve.ids[cells : cells + count])
-                spent[count].append(time.perf_counter_ns() - start)
+                target.evaluate(curve.ids[cells : cells + rows])
+                took.append(time.perf_counter_ns() - start)
                 target.restore(checkpoint)
+            spent[count].append(tuple(took))
     for count in curve.counts:
-        yield Timed(
-            cells,
-            count,
-            0,
-            tuple(again[count][curve.warmup :]),
-            tuple(first[count][curve.warmup :]),
-        )
+        first, again, back = zip(*spent[count][curve.warmup :], strict=True)
+        yield Timed(cells, count, 0, again, first, back)
 
 
 def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:

@@ -3,8 +3,9 @@
 Speed-up = E / (draft + pass): E tokens are expected of a round, and its cost is
 that of drafting and of a pass with its rows, in units of a target-only pass.
 The width of a round maximises that ratio, and is 0 where target-only is as good.
-A pass of another row count than the one before costs more: the way back to
-target-only is reckoned with when it is left, so a width that pays is kept.
+A pass of another row count than the one before costs more, and more still the wider
+that one was: the way back to target-only is reckoned with when it is left, so a width
+that pays is kept.
 
 It cannot lose much, whatever is accepted: a ledger holds what the request has
 cost so far against what it would have cost target-only, and a round whose worst
@@ -25,9 +26,9 @@ MARGIN = 1.06
 LOSS_PERCENT = 2
 """Most that a request may cost beyond target-only, in percent of that, apart from the allowance."""
 
-ALLOWANCE_PERCENT = 125
+ALLOWANCE_PERCENT = 100
 """What a request may lose at once, in percent of one target-only pass: at its start nothing has
-been earned yet. Together: never more than 3% beyond target-only from 125 tokens on."""
+been earned yet. Together: never more than 3% beyond target-only from 100 tokens on."""
 
 PROBE_LOSS_PERCENT, PROBE_ALLOWANCE_PERCENT = 1, 25
 """The same for asking a proposer that does not seem to pay: what is left is for what does."""

@@ -49,12 +49,15 @@ class Costs:
         for a lookup.
     rebuild: what a pass costs more behind one of another row count: the engine keeps
         the graph of its last pass, and builds another for another shape.
+    refill: what it costs more for each row less than that one had: the longer a pass
+        takes, the less of the weights is left in the processor's cache.
     """
 
     rows: tuple[int, ...]
     call: int = 0
     step: int = 0
     rebuild: int = 0
+    refill: int = 0
 
     def draft(self, tokens: int) -> int:
         """What proposing `tokens` (>= 0) costs."""
@@ -62,7 +65,9 @@ class Costs:
 
     def turn(self, before: int, width: int) -> int:
         """What a pass of `width` proposed tokens costs more behind one of `before`."""
-        return self.rebuild if before != width else 0
+        if before == width:
+            return 0
+        return self.rebuild + self.refill * max(0, before - width)
 
 
 @dataclass(frozen=True, slots=True)

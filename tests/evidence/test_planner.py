@@ -27,7 +27,7 @@ def traced(case: Case, rows: dict[str, str] | None = None, step: str = "0") -> T
 
 
 def cost(rows: dict[str, str]) -> Cost:
-    return Cost(draft_call="0", draft_step="0", rebuild="0", rows=rows)
+    return Cost(draft_call="0", draft_step="0", rebuild="0", refill="0", rows=rows)
 
 
 def test_every_setting_that_the_passes_allow_is_judged() -> None:
@@ -70,7 +70,7 @@ def test_what_is_accepted_whole_is_as_fast_as_its_pass_allows() -> None:
     assert found.prediction().speed_up == "1.3158"
     drafted = judge(
         trace,
-        Cost(draft_call="0.1", draft_step="0.1", rebuild="0", rows=STEEP),
+        Cost(draft_call="0.1", draft_step="0.1", rebuild="0", refill="0", rows=STEEP),
         Candidate(Setting("draft-model", 3)),
     )
     assert drafted is not None

@@ -160,6 +160,8 @@ def test_the_cost_of_a_run_is_its_passes_and_its_drafts() -> None:
     assert found.cost(costs) == drafts + 2 * costs.rows[3] + costs.rows[1]
     turning = replace(costs, rebuild=90_000)
     assert found.cost(turning) == found.cost(costs) + 90_000  # once, from width 3 to 1
+    falling = replace(turning, refill=7)
+    assert found.cost(falling) == found.cost(turning) + 14
 
 
 def test_a_replay_costs_a_pass() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from power.diagnostics import PowerError
-from power.evidence.curve import cost_of, medians, rebuild
+from power.evidence.curve import cost_of, medians, turns
 from power.evidence.planner import choose, survey
 from power.evidence.tuned import check_open, chosen_settings, profile_text
 from power.manifest.load import parse_manifest, parse_profile
@@ -58,21 +60,28 @@ def test_costs_are_medians_in_passes_of_one_row() -> None:
         "draft_call": "0",
         "draft_step": "0",
         "rebuild": "0",
+        "refill": "0",
         "rows": {"1": "1", "2": "2"},
     }
 
 
-def test_a_rebuild_is_what_a_pass_takes_longer_behind_one_of_another_size() -> None:
-    """The median over sizes at each number of cells; what was only noise is nothing."""
+def test_a_turn_is_what_a_pass_takes_longer_behind_one_of_another_size() -> None:
+    """Medians over sizes at each number of cells; what was only noise is nothing."""
     passes = [
-        Timed(8, 1, 0, (100, 101, 99), (108, 110, 109)),
-        Timed(8, 2, 0, (180, 180, 180), (190, 190, 190)),
-        Timed(8, 3, 0, (300, 300, 300), (330, 330, 330)),
-        Timed(99, 1, 0, (100, 100, 100), (98, 98, 98)),
-        Timed(99, 2, 0, (200, 200, 200), (199, 199, 199)),
+        Timed(8, 1, 0, (100, 101, 99), (108, 110, 109), (100, 100, 100)),
+        Timed(8, 2, 0, (180, 180, 180), (190, 190, 190), (113, 113, 113)),
+        Timed(8, 3, 0, (300, 300, 300), (310, 310, 310), (114, 114, 114)),
+        Timed(8, 5, 0, (500, 500, 500), (530, 530, 530), (130, 130, 130)),
+        Timed(99, 1, 0, (100, 100, 100), (98, 98, 98), (97, 97, 97)),
+        Timed(99, 2, 0, (200, 200, 200), (199, 199, 199), (99, 99, 99)),
     ]
-    assert rebuild(passes) == 10
-    assert cost_of(passes, ()).rebuild == "0.05"
+    assert turns(passes) == (Fraction(10), Fraction(3))  # of 10, 10 and 30; of 3, 2 and 5
+    cost = cost_of(passes, ())
+    assert (cost.rebuild, cost.refill) == ("0.05", "0.015")
+
+
+def test_without_turns_nothing_is_known_of_them() -> None:
+    assert turns([timed(1, 100), timed(2, 190)]) == (Fraction(0), Fraction(0))
 
 
 def test_a_proposal_costs_a_call_and_its_tokens() -> None:
@@ -82,6 +91,7 @@ def test_a_proposal_costs_a_call_and_its_tokens() -> None:
         "draft_call": "0.2",
         "draft_step": "0.1",
         "rebuild": "0",
+        "refill": "0",
         "rows": {"1": "1"},
     }
 
@@ -128,7 +138,7 @@ def test_the_profile_keeps_what_is_not_tuned() -> None:
 
 def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     trace = traced(Case(max_tokens=30, left=90, seed=1))
-    cost = Cost(draft_call="0.1", draft_step="0.2", rebuild="0.07", rows=STEEP)
+    cost = Cost(draft_call="0.1", draft_step="0.2", rebuild="0.07", refill="0.02", rows=STEEP)
     weighed = [
         one
         for one in survey(trace)
@@ -141,6 +151,7 @@ def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
         "draft_call": "0.1",
         "draft_step": "0.2",
         "rebuild": "0.07",
+        "refill": "0.02",
         "rows": {"1": "1", "2": "1.8", "3": "2.4", "4": "2.9"},
     }
     assert by_strategy["prompt-lookup"]["draft_step"] == "0"

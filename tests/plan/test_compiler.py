@@ -271,7 +271,7 @@ def test_adaptive_must_be_able_to_start(make_inputs: MakeInputs) -> None:
 def weighed(**rows: str) -> dict[str, Any]:
     """The cost controller with these passes; `r8` for 8 rows."""
     table = {name.removeprefix("r"): cost for name, cost in rows.items()}
-    cost = {"rebuild": "0.080", "rows": table}
+    cost = {"rebuild": "0.080", "refill": "0.02", "rows": table}
     return lookup(controller="cost", spec_draft_max=7, cost=cost)
 
 
@@ -283,6 +283,7 @@ def test_the_costs_that_the_shape_uses_are_in_the_plan(make_inputs: MakeInputs) 
         "draft_call": "0",
         "draft_step": "0",
         "rebuild": "0.08",
+        "refill": "0.02",
         "rows": {"1": "1", "2": "1.84", "8": "4.62"},
     }
     text = lock.dumps(natural)
@@ -290,12 +291,12 @@ def test_the_costs_that_the_shape_uses_are_in_the_plan(make_inputs: MakeInputs) 
     assert lock.loads(text, "t.lock") == natural
     assert "the width that pays" in show_text(natural)
     assert "1.84 for 2" in show_text(natural)
-    assert "another row count than before: 0.08" in show_text(natural)
+    assert "another row count than before: 0.08, and 0.02 for each row less" in show_text(natural)
     fixed = make_inputs(speculation=asked, graph={"shape": "fixed", "rows": 12, "batch": 12})
     cost = compile_plan(fixed).speculation.cost
     assert cost is not None
     assert cost.rows == {"12": "6.42"}
-    assert cost.rebuild == "0"  # no pass follows one of another shape
+    assert (cost.rebuild, cost.refill) == ("0", "0")  # no pass follows one of another shape
 
 
 def test_a_plan_lists_row_counts_in_order(make_inputs: MakeInputs) -> None:

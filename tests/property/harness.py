@@ -32,7 +32,9 @@ COSTS = (  # of the rows of a pass by proposed tokens: up to 16 of them
     Costs(tuple(UNIT + 400_000 * k for k in range(17))),  # a lookup on a processor
     Costs(tuple(UNIT + 20_000 * k for k in range(17)), call=30_000, step=40_000),  # a head
     Costs((UNIT,) * 17),  # a fixed shape
-    Costs(tuple(UNIT + 300_000 * k for k in range(17)), rebuild=90_000),  # a small model
+    Costs(
+        tuple(UNIT + 300_000 * k for k in range(17)), rebuild=90_000, refill=20_000
+    ),  # a small model
     Costs(tuple(UNIT + 150_000 * (k + k % 3) for k in range(17)), step=700_000),  # a large draft
 )
 

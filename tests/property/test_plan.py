@@ -36,6 +36,7 @@ def costs(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "draft_step": draw(decimals),
         "rebuild": draw(decimals),
+        "refill": draw(decimals),
         "rows": {"2": "1.9", **rows, "1": "1.0"},
     }
 

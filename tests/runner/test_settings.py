@@ -89,6 +89,7 @@ class TestEngine:
             draft_call="0.5",
             draft_step="0.25",
             rebuild="0.08",
+            refill="0.02",
             rows={"1": "1", "2": "1.84", "4": "2.85"},
         )
         plan = speculating(make_plan("prompt-lookup"), controller="cost", cost=cost)
@@ -96,8 +97,8 @@ class TestEngine:
         settings = scheduler_settings(plan)
         assert settings.controller == "cost"
         # Passes of a fixed shape are all of one row count.
-        rebuild = 80_000 if rows is None else 0
-        assert settings.costs == Costs(expected, call=500_000, step=250_000, rebuild=rebuild)
+        rebuild, refill = (80_000, 20_000) if rows is None else (0, 0)
+        assert settings.costs == Costs(expected, 500_000, 250_000, rebuild, refill)
 
     def test_a_plan_without_snapshots_has_the_width_itself(self, make_plan: MakePlan) -> None:
         plan = speculating(make_plan("prompt-lookup"), effective_snapshots=None)

@@ -25,13 +25,12 @@ FLAT = tuple(UNIT + k * UNIT // 33 for k in range(8))
 def made(
     rows: Sequence[int] = STEEP,
     *,
-    call: int = 0,
-    step: int = 0,
-    rebuild: int = 0,
     grade: int | None = None,
     draft_min: int = 0,
     window: int | None = None,
+    **costs: int,
 ) -> CostController:
+    """The controller of one request; `costs`: those beside `rows`."""
     k = len(rows) - 1
     plan = Settings(
         draft_max=k,
@@ -40,7 +39,7 @@ def made(
         snapshots=k,
         context=10**6,
         controller="cost",
-        costs=Costs(tuple(rows), call, step, rebuild),
+        costs=Costs(tuple(rows), **costs),
     )
     return CostController(plan, None if grade is None else Sure(grade))
 
@@ -99,13 +98,10 @@ def world(
     right: Callable[[int], int],
     rows: Sequence[int] = STEEP,
     *,
-    call: int = 0,
-    step: int = 0,
-    rebuild: int = 0,
     grade: int | None = None,
+    **costs: int,
 ) -> World:
-    controller = made(rows, call=call, step=step, rebuild=rebuild, grade=grade)
-    return World(controller, Costs(tuple(rows), call, step, rebuild), right)
+    return World(made(rows, grade=grade, **costs), Costs(tuple(rows), **costs), right)
 
 
 def chances(p: float, seed: int) -> Callable[[int], int]:
@@ -150,6 +146,7 @@ def worlds(draw: st.DrawFn) -> World:
         call=call,
         step=step,
         rebuild=rebuild,
+        refill=draw(st.sampled_from([0, UNIT // 30, UNIT // 2])),
         grade=grade,
     )
     found.length = lambda _: answers[found.rounds % len(answers)][1]
@@ -170,14 +167,14 @@ def test_it_never_loses_more_than_its_bound(found: World) -> None:
 
 @pytest.mark.parametrize("rebuild", [0, UNIT // 12])
 @pytest.mark.parametrize(("call", "step"), [(0, 0), (UNIT // 10, UNIT // 20)])
-def test_an_adversary_costs_three_percent_of_a_request_of_125_tokens(
+def test_an_adversary_costs_three_percent_of_a_request_of_100_tokens(
     call: int, step: int, rebuild: int
 ) -> None:
     """It is right until it is trusted, and wrong whenever that costs most."""
     found = world(lambda _: 0, call=call, step=step, rebuild=rebuild, grade=30)
     asked: list[int] = []
     found.right = lambda at: 8 if len(asked) % 5 == 4 else 0
-    while found.at < 125:
+    while found.at < 100:
         asked.append(found.round())
     assert found.cost <= 1.03 * found.costs.rows[0] * found.at
 
@@ -224,6 +221,12 @@ def test_the_way_back_is_reckoned_with() -> None:
     """A turn costs over half a pass each way, for a gain of little more than one."""
     assert made(FLAT, grade=5).width([1, 2]) == 2
     assert made(FLAT, rebuild=UNIT * 29 // 50, grade=5).width([1, 2]) == 0
+    assert made(FLAT, refill=UNIT * 9 // 10, grade=5).width([1, 2]) == 0
+
+
+def test_a_narrower_pass_costs_more_the_wider_the_one_before_was() -> None:
+    costs = Costs(FLAT, rebuild=10, refill=3)
+    assert [costs.turn(5, width) for width in (5, 6, 4, 0)] == [0, 10, 13, 25]
 
 
 @pytest.mark.parametrize(("call", "step"), [(0, 0), (UNIT // 50, UNIT // 25)])
@@ -258,7 +261,7 @@ def test_a_probe_costs_the_draft_and_no_rows() -> None:
     found = world(lambda _: 0, step=UNIT // 10)
     assert set(found.until(1000)) <= {0, 1}
     loss = found.cost - UNIT * found.at
-    assert 0 < 100 * loss <= 100 * ALLOWANCE_PERCENT * UNIT / 100 + UNIT * found.at
+    assert 0 < 100 * loss <= ALLOWANCE_PERCENT * UNIT + UNIT * found.at
 
 
 def test_a_fixed_shape_costs_the_same_whatever_is_drafted() -> None:

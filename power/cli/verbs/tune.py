@@ -144,7 +144,8 @@ def _show(verb: Verb, tuned: Tuned) -> None:
     cost, chosen = tuned.recorded.cost, tuned.chosen
     passes = "  ".join(f"{rows}:{spent}" for rows, spent in cost.rows.items())
     verb.out(f"passes by rows  {passes}")
-    verb.out(f"another row count than before costs {cost.rebuild} more")
+    turns = f"{cost.rebuild} more, and {cost.refill} for each row less"
+    verb.out(f"another row count than before costs {turns}")
     if tuned.recorded.times.drafts:
         verb.out(f"drafting        {cost.draft_call} and {cost.draft_step} a token")
     if chosen is None:

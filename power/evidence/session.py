@@ -149,11 +149,12 @@ def _summary(tuned: Tuned) -> str:
 
 def _evidence(tuned: Tuned, report: str, digest: str) -> dict[str, Any]:
     engine, host = tuned.recorded.run.engine, tuned.recorded.run.host
+    threads = "1 thread" if host.threads == 1 else f"{host.threads} threads"
     found: dict[str, Any] = {
         "by": "measured",
         "what": f"Costs of passes, acceptance on {len(tuned.tuning.prompts)} "
         "prompts, and the choice against target-only",
-        "where": f"{host.cpu}, {host.threads} threads, {engine.package} {engine.version}",
+        "where": f"{host.cpu}, {threads}, {engine.package} {engine.version}",
         "artifact": tuned.plan.target.path,
         "artifact_sha256": tuned.plan.target.sha256,
         "report": report,

@@ -13,7 +13,7 @@ from power.diagnostics import ExitCode, PowerError
 from power.manifest.load import load_profile
 from power.manifest.meaning import profile_sha256
 from power.manifest.shipped import shipped
-from power.plan.exactness import Shown
+from power.plan.exactness import Shown, shows
 from power.plan.lock import loads
 from power.receipt import bundle, dsse
 from power.receipt.certificate import (
@@ -287,22 +287,35 @@ def test_a_margin_may_be_missing() -> None:
     assert verify_certificate(signed(document), key=PUBLIC).shown.level == "rule"
 
 
+SIGNED_BY = {"serial-cpu": "certifier.pub", "lookup-cpu": "tuned.pub"}
+
+
 @pytest.mark.parametrize(
     "path",
     sorted((shipped("profiles") / "evidence").glob("*.cert.sigstore.json")),
     ids=lambda p: p.name,
 )
 def test_a_certificate_that_ships_holds_and_shows_what_its_profile_claims(path: Path) -> None:
-    key = load_public(path.parent / "certifier.pub")
+    name = path.name.partition(".")[0]
+    key = load_public(path.parent / SIGNED_BY[name])
     found = verify_certificate(path.read_bytes(), key=key, name=path.name)
-    profile = load_profile(path.parent.parent / f"{path.name.partition('.')[0]}.toml").profile
-    assert found.shown.level == profile.exactness.level
+    profile = load_profile(path.parent.parent / f"{name}.toml").profile
+    runs, rows = found.statement.predicate.runs, found.statement.predicate.rows
     (entry,) = (e for e in profile.evidence if e.report == f"evidence/{path.name}")
     assert entry.report_sha256 == found.sha256
+    assert entry.figures == {
+        "prompts_count": runs.prompts,
+        "runs_count": runs.prompts * len(runs.arms),
+        "equal_runs_count": sum(arm.equal for arm in runs.arms),
+        "equal_classes_count": len(rows.classes),
+        "largest_pass_rows": max(rows.counts),
+        "context_tokens": rows.by_cells[-1].cells + rows.span,
+    }
     target = found.statement.predicate.artifacts[0]
     assert entry.artifact_sha256 == target.digest.sha256
     data = path.with_name(f"{path.name.removesuffix('.cert.sigstore.json')}.lock").read_bytes()
     plan = loads(data.decode(), path.name)
+    assert shows(found.shown.level, plan.exactness.level)
     assert found.statement.predicate.plan.digest.sha256 == sha256(data)
     assert plan.profile is not None
     assert plan.profile.sha256 == profile_sha256(profile)

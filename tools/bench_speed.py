@@ -5,14 +5,15 @@
     power bench DIR/tuned.lock --control --natural -o DIR/speed.bench.json
         --prompts templates/prompts/tuning.jsonl
     python -m tools.bench_speed DIR/speed.bench.json [--tuned DIR/tuned.tune.json] [--mean 1.10]
+        [--plots DIR]
 
 The bench alternates arms and signs every sample; its control arm is `off` where the
 shape is natural. Here each sample is held against the control's of the same round, so a
 host that grows slower under way slows both: a prompt's speed-up is the median over rounds.
 Shown are the geometric mean over prompts with its bootstrap interval, the worst prompt,
 equal outputs, phases that add up to the wall. With `--tuned`, rates are also held against
-the ideal: the tokens of the rounds over what their passes cost on the measured curve. Plots
-go beside the report. Exit 1 where a goal is missed.
+the ideal: the tokens of the rounds over what their passes cost on the measured curve. With
+`--plots`, speed by prompt and the curve are drawn in that folder. Exit 1 where a goal is missed.
 """
 
 from __future__ import annotations
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("report", type=Path)
     parser.add_argument("--tuned", type=Path)
     parser.add_argument("--mean", type=Fraction, default=Fraction(1))
+    parser.add_argument("--plots", type=Path)
     options = parser.parse_args()
     report = json.loads(options.report.read_text("utf-8"))
     good = True
@@ -117,13 +119,14 @@ def main() -> None:
     other, lost = unequal(report), unaccounted(report)
     print(f"outputs equal to the control's: {'all' if not other else f'not {other}'}")
     print(f"samples whose phases are not their wall: {lost}")
-    plot = options.report.with_suffix(".svg")
-    plot.write_text(bars("Steady rate over target-only, by prompt", series), "utf-8")
-    if cost is not None:
-        points = [(int(rows), Fraction(spent)) for rows, spent in cost.items()]
-        options.report.with_suffix(".curve.svg").write_text(
-            curve("What a pass costs by its rows", points), "utf-8"
-        )
+    if options.plots is not None:
+        plots = {".svg": bars("Steady rate over target-only, by prompt", series)}
+        if cost is not None:
+            points = [(int(rows), Fraction(spent)) for rows, spent in cost.items()]
+            plots[".curve.svg"] = curve("What a pass costs by its rows", points)
+        for suffix, plot in plots.items():
+            place = options.plots / options.report.with_suffix(suffix).name
+            place.write_text(plot, "utf-8")
     sys.exit(0 if good and not other and not lost else 1)
 
 

@@ -63,8 +63,12 @@ def test_goals_met_and_missed(
 ) -> None:
     path = tmp_path / "s.bench.json"
     path.write_text(json.dumps(found), "utf-8")
-    monkeypatch.setattr("sys.argv", ["bench_speed", str(path), "--mean", "1.10"])
+    plots = ["--plots", str(tmp_path / "plots")]
+    monkeypatch.setattr("sys.argv", ["bench_speed", str(path), "--mean", "1.10", *plots])
+    (tmp_path / "plots").mkdir()
     with pytest.raises(SystemExit) as ended:
         bench_speed.main()
     assert ended.value.code == met
-    assert path.with_suffix(".svg").read_text("utf-8").startswith("<svg")
+    (plot,) = (tmp_path / "plots").iterdir()
+    assert plot.name == "s.bench.svg"
+    assert plot.read_text("utf-8").startswith("<svg")

@@ -8,6 +8,7 @@ VENV   ?= .venv
 MODEL  ?= smollm2-135m
 PROMPT ?= Repeat after me: she sells sea shells by the sea shore.
 PYTEST_ARGS ?=
+PARALLEL ?= --numprocesses=logical --maxprocesses=4 --dist=loadfile
 LOCKED ?=
 
 BIN  := $(VENV)/bin
@@ -57,7 +58,7 @@ types: $(VENV)/.installed-dev ## mypy, strict, over the package, its tests and i
 
 units: $(VENV)/.installed-dev npm ## pytest; PYTEST_ARGS="tests/plan -x" picks some
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest $(or $(PYTEST_ARGS),$(PARALLEL))
 	$(BIN)/coverage combine --quiet
 	$(if $(PYTEST_ARGS),@echo "coverage floor not checked: PYTEST_ARGS picks some tests",$(BIN)/coverage report)
 

@@ -221,7 +221,9 @@ class Graph(Section):
 class Host(Section):
     """What a run asks of its host."""
 
-    threads: int | None = Field(None, ge=1, le=4096, description="omit for the physical cores")
+    threads: int | None = Field(
+        None, ge=1, le=4096, description="omit for the physical cores that may be used"
+    )
     cpu_affinity: (
         Annotated[
             tuple[Cpu, ...],

@@ -183,7 +183,7 @@ class Graph(_Frozen):
 
 
 class Host(_Frozen):
-    """What the run asks of its host. `threads` None: physical cores."""
+    """What the run asks of its host. `threads` None: the physical cores that may be used."""
 
     threads: Annotated[int, Field(ge=1, le=4096)] | None = None
     cpu_affinity: list[Annotated[int, Field(ge=0, le=4095)]] | None = None

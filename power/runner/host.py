@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +27,20 @@ def physical_cores() -> int:
     return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
+def usable_cores() -> int:
+    """Physical cores that this process may keep busy, at least 1.
+
+    Threads beyond its CPU mask, or beyond the CPU time of its container, wait for each other.
+    """
+    cores = min(physical_cores(), _allowed_cpus())
+    return min(cores, _quota() or cores)
+
+
 def resolve_threads(host: Host) -> int:
-    """Threads of the engine: as planned, else one a physical core within the affinity."""
+    """Threads of the engine: as planned, else one a usable core within the affinity."""
     if host.threads is not None:
         return host.threads
-    cores = physical_cores()
+    cores = usable_cores()
     return cores if host.cpu_affinity is None else min(cores, len(host.cpu_affinity))
 
 
@@ -43,6 +54,25 @@ def host_record(threads: int) -> HostRecord:
         threads=threads,
         memory_bytes=psutil.virtual_memory().total,
     )
+
+
+def _allowed_cpus() -> int:
+    """CPUs of this process's mask."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _quota(path: Path = Path("/sys/fs/cgroup/cpu.max")) -> int | None:
+    """CPUs' worth of time that the control group may use, rounded up; None without a limit.
+
+    The file holds `QUOTA PERIOD` in microseconds, QUOTA `max` for none (Linux, cgroup v2).
+    """
+    try:
+        quota, period = path.read_text("ascii").split()
+        return math.ceil(int(quota) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
 
 
 def _cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:

@@ -125,11 +125,35 @@ class TestHost:
         self, make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 16 if logical else 8)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
+        monkeypatch.setattr(host_module, "_quota", lambda: None)
         assert resolve_threads(make_plan(threads=3).host) == 3
         assert resolve_threads(make_plan(threads=None).host) == 8
         assert resolve_threads(make_plan(threads=None, cpu_affinity=[0, 2]).host) == 2
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1, 4, 5}, raising=False)
+        assert resolve_threads(make_plan(threads=None).host) == 3
+        monkeypatch.setattr(host_module, "_quota", lambda: 2)
+        assert resolve_threads(make_plan(threads=None).host) == 2
         monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: None)
         assert resolve_threads(make_plan(threads=None).host) == 1
+
+    @pytest.mark.parametrize(
+        ("text", "cpus"),
+        [
+            ("max 100000\n", None),
+            ("200000 100000\n", 2),
+            ("150000 100000\n", 2),
+            ("1000 100000\n", 1),
+            ("", None),
+            ("1 0\n", None),
+            ("a b c\n", None),
+        ],
+    )
+    def test_the_quota_of_a_container(self, tmp_path: Path, text: str, cpus: int | None) -> None:
+        path = tmp_path / "cpu.max"
+        assert host_module._quota(path) is None
+        path.write_text(text)
+        assert host_module._quota(path) == cpus
 
     def test_a_record_names_neither_host_nor_user(self) -> None:
         record = host_record(3)

@@ -24,10 +24,10 @@ def command(fmt: str) -> None:
 
         from power import __version__
         from power.backends.registry import backend
-        from power.runner.host import host_record, physical_cores
+        from power.runner.host import host_record, usable_cores
         from power.runner.probe import probe
 
-        host = asdict(host_record(physical_cores()))
+        host = asdict(host_record(usable_cores()))
         verb.data |= {"power": __version__, "python": platform.python_version(), "host": host}
         lines = [("power", __version__), ("python", platform.python_version()), *host.items()]
         verb.out(_table(lines))

@@ -59,11 +59,14 @@ def _longer(differences: Iterable[Fraction]) -> Fraction:
     return max(_ZERO, median(found)) if found else _ZERO
 
 
-def cost_of(passes: Sequence[Timed], drafts: Sequence[Timed]) -> Cost:
+def cost_of(
+    passes: Sequence[Timed], drafts: Sequence[Timed], intakes: Sequence[Timed] = ()
+) -> Cost:
     """The costs that were measured; passes of one row are among them.
 
     A proposal is a line through the shortest and the longest one: what asking costs,
-    and what a token costs; neither is below 0.
+    and what a token costs; neither is below 0. What a proposal with a backlog takes
+    longer than that line says is what taking the backlog in costs.
     """
     spent = medians(passes)
     unit = spent[1]
@@ -75,10 +78,16 @@ def cost_of(passes: Sequence[Timed], drafts: Sequence[Timed]) -> Cost:
         if long > short:
             step = max(_ZERO, (proposed[long] - proposed[short]) / (long - short))
         call = max(_ZERO, proposed[short] - step * short)
+    prefill = None
+    if intakes:
+        (size,) = {timed.size for timed in intakes}
+        longer = medians(intakes)[size] - call - step
+        prefill = decimal(max(_ZERO, longer / size) / unit, PLACES)
     always, by_row = turns(passes)
     return Cost(
         draft_call=decimal(call / unit, PLACES),
         draft_step=decimal(step / unit, PLACES),
+        draft_prefill=prefill,
         rebuild=decimal(always / unit, PLACES),
         refill=decimal(by_row / unit, PLACES),
         rows={str(size): decimal(spent[size] / unit, PLACES) for size in sorted(spent)},

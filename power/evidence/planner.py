@@ -133,7 +133,8 @@ def judge(trace: Trace, cost: Cost, candidate: Candidate) -> Judged | None:
     setting = candidate.setting
     costs = costs_of(cost, setting.draft_max, candidate.rows)
     if setting.strategy in LOOKUPS:
-        costs = replace(costs, call=0, step=0)  # whatever was recorded: a lookup drafts for nothing
+        # Whatever was recorded: a lookup drafts for nothing.
+        costs = replace(costs, call=0, step=0, prefill=0)
     plain = costs_of(cost, 0, None).rows[0]
     runs: list[Simulated] = []
     ratios: list[Fraction] = []

@@ -191,6 +191,7 @@ def _report(tuned: Tuned, trace_sha256: str) -> TuneReport:
         quiet=tuned.quiet,
         passes=[_timed(one) for one in times.passes],
         drafts=[_timed(one) for one in times.drafts],
+        intakes=[_timed(one) for one in times.intakes] or None,
         cost=costs_part(recorded.cost),
         lookups=sorted(LOOKUPS),
         settings=[one.prediction() for one in tuned.judged[:_REPORTED]],

@@ -21,7 +21,7 @@ from power.backends.lookup import NgramContext, PromptLookup
 from power.evidence.trace import Trace, Traced
 from power.speculation.controller import make_controller
 from power.speculation.outcome import ControllerKind, Costs, Counters, Settings
-from power.speculation.protocols import Proposer
+from power.speculation.protocols import Behind, Proposer
 from power.speculation.scheduler import generate
 
 LOOKUPS = {"prompt-lookup": PromptLookup, "ngram-context": NgramContext}
@@ -46,6 +46,7 @@ class Simulated:
 
     passes: how many proposed tokens each pass evaluated behind its anchor, replays
     included. calls, steps: how often the proposer was asked, and for how many tokens.
+    intake: tokens of its backlog that it took in before it proposed.
     """
 
     counters: Counters
@@ -53,10 +54,11 @@ class Simulated:
     passes: tuple[int, ...]
     calls: int
     steps: int
+    intake: int = 0
 
     def cost(self, costs: Costs) -> int:
         """In the unit of `costs`, whose rows are those of the shape."""
-        drafts = costs.call * self.calls + costs.step * self.steps
+        drafts = costs.call * self.calls + costs.step * self.steps + costs.prefill * self.intake
         turns = sum(costs.turn(before, width) for before, width in pairwise(self.passes))
         return drafts + turns + sum(costs.rows[width] for width in self.passes)
 
@@ -92,7 +94,7 @@ def simulate(
     if list(done.ids) != request.ids or done.finish != request.finish:
         raise ValueError(f"`{request.id}` does not end as it was recorded")
     passes = tuple(target.passes)
-    return Simulated(done.counters, len(done.ids), passes, asked.calls, asked.steps)
+    return Simulated(done.counters, len(done.ids), passes, asked.calls, asked.steps, asked.intake)
 
 
 def _settings(trace: Trace, setting: Setting, costs: Costs | None) -> Settings:
@@ -174,28 +176,37 @@ class _Known:
 
 
 class _Recorded:
-    """What a model proposed at each position."""
+    """What a model proposed at each position, and what it would have had to evaluate for it."""
 
     def __init__(self, proposals: Sequence[Sequence[int]], width: int, target: _Known) -> None:
         self.max_width = width
         self._proposals = proposals
         self._target = target
+        self._known = self._evaluated = self._drafted = 0
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """Nothing to take in."""
+        self._known, self._evaluated, self._drafted = len(prompt), 0, 0
 
     def checkpoint(self) -> object:
         return None
 
+    def backlog(self) -> int:
+        return max(0, self._known - 1 - self._evaluated)
+
     def propose(self, limit: int) -> Sequence[int]:
         at = self._target.at
-        return self._proposals[at][:limit] if at < len(self._proposals) else ()
+        proposal = self._proposals[at][:limit] if at < len(self._proposals) else ()
+        self._evaluated, self._drafted = self._known, len(proposal)
+        return proposal
 
     def commit(self, emitted: Sequence[int], accepted: int) -> None:
-        """The target knows where we are."""
+        # The last proposed token is never evaluated.
+        self._evaluated += min(accepted, max(0, self._drafted - 1))
+        self._known += len(emitted)
+        self._drafted = 0
 
     def restore(self, checkpoint: object) -> None:
-        """So it does here."""
+        """Only a failure restores, and nothing fails here."""
 
 
 class _Counted:
@@ -206,9 +217,11 @@ class _Counted:
         self.max_width = proposer.max_width
         self.begin, self.commit = proposer.begin, proposer.commit
         self.checkpoint, self.restore = proposer.checkpoint, proposer.restore
-        self.calls = self.steps = 0
+        self._backlog = proposer.backlog if isinstance(proposer, Behind) else lambda: 0
+        self.calls = self.steps = self.intake = 0
 
     def propose(self, limit: int) -> Sequence[int]:
+        self.intake += self._backlog()
         proposal = self._proposer.propose(limit)
         self.calls += 1
         # One that stops early has evaluated one token more than it proposes.

@@ -28,6 +28,7 @@ class TracedCosts(Part):
 
     draft_call: Decimal
     draft_step: Decimal
+    draft_prefill: Decimal | None = None
     rebuild: Decimal = "0"
     refill: Decimal = "0"
     rows: dict[Annotated[str, Field(pattern=r"^[1-9][0-9]{0,3}$")], Decimal]

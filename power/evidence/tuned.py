@@ -84,6 +84,8 @@ class TimedPart(Part):
 class TuneReport(Part):
     """What a tuning measured and chose. settings: the best predictions, the best first.
 
+    intakes: proposals that had `size` tokens to take in first, where a draft model does that.
+
     predicted, measured: geometric means over `by_prompt`; chosen is absent for `off`.
     """
 
@@ -97,6 +99,7 @@ class TuneReport(Part):
     quiet: Preflight
     passes: list[TimedPart]
     drafts: list[TimedPart]
+    intakes: list[TimedPart] | None = None
     cost: TracedCosts
     lookups: list[Text]
     settings: list[Prediction]
@@ -139,11 +142,13 @@ def chosen_settings(chosen: Judged | None, cost: Cost) -> dict[str, Any]:
         found["controller"] = setting.controller
     if setting.controller == "cost":
         lookup = setting.strategy in LOOKUPS
+        prefill = None if lookup else cost.draft_prefill
         natural = chosen.candidate.rows is None
         most = max(setting.draft_max + 1, chosen.candidate.rows or 0)
         found["cost"] = {
             "draft_call": "0" if lookup else cost.draft_call,
             "draft_step": "0" if lookup else cost.draft_step,
+            **({} if prefill is None else {"draft_prefill": prefill}),
             **(cost.model_dump(include={"rebuild", "refill"}) if natural else {}),
             "rows": {rows: spent for rows, spent in cost.rows.items() if int(rows) <= most},
         }

@@ -34,6 +34,7 @@ Progress = Callable[[int, int], None]
 
 REPEATS = 9
 WARMUP = 2
+INTAKE = 32  # tokens that a draft model is made to take in before a proposal that is timed
 _OFF, _OWN = Advice("none"), Advice("own")
 _LEAST_TEXT = 8  # tokens behind which passes can be timed
 
@@ -123,7 +124,7 @@ def record(tuning: Tuning, plan: Plan, open_: Opener, progress: Progress) -> Rec
             replace(_request(tuning.prompts[0], chat), control=True, max_tokens=1)
         )
         progress(total, total)
-    cost = cost_of(times.passes, times.drafts)
+    cost = cost_of(times.passes, times.drafts, times.intakes)
     if tuning.rows is not None:
         listed = {rows: spent for rows, spent in cost.rows.items() if int(rows) in tuning.rows}
         cost = cost.model_copy(update={"rows": {"1": "1"} | listed})
@@ -163,7 +164,8 @@ def _finished(done: Done) -> Done:
 
 def _times(runner: Runner, plan: Plan, ids: Sequence[int], k: int, *, lookup: bool) -> CurveRead:
     """Passes of 1 to K + 1 rows behind a third of the text and behind most of it."""
-    reach = k + 2
+    intake = 0 if lookup else INTAKE
+    reach = max(k, intake) + 2
     last = min(len(ids), plan.graph.context) - reach
     if last < _LEAST_TEXT:
         fail(
@@ -178,6 +180,7 @@ def _times(runner: Runner, plan: Plan, ids: Sequence[int], k: int, *, lookup: bo
         sorted({max(_LEAST_TEXT, last // 3), last}),
         range(1, k + 2),
         widths=() if lookup else sorted({1, k}),
+        intake=intake,
         repeats=REPEATS,
         warmup=WARMUP,
     )

@@ -140,6 +140,9 @@ class Cost(Section):
 
     draft_call: Decimal = Field("0", description="asking the proposer once; 0 for a lookup")
     draft_step: Decimal = Field("0", description="each token that it proposes")
+    draft_prefill: Decimal | None = Field(
+        None, description="each token that a draft model takes in before it can propose"
+    )
     rebuild: Decimal = Field(
         "0", description="what a pass costs more behind one of another row count"
     )

@@ -135,11 +135,13 @@ class Cost(_Frozen):
 
     `rows`: a pass, by its number of rows, ascending; no other row count is used.
     `rebuild`: what it costs more behind a pass of another row count (0 at a fixed shape).
+    `draft_prefill`: None where no model takes text in of its own accord, or it was not measured.
     `refill`: for each row less than that one had (0 at a fixed shape).
     """
 
     draft_call: Decimal
     draft_step: Decimal
+    draft_prefill: Decimal | None = None
     rebuild: Decimal
     refill: Decimal
     rows: Annotated[dict[RowCount, Decimal], AfterValidator(_ascending)]

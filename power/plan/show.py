@@ -109,6 +109,8 @@ def _speculation(plan: Plan) -> Iterator[Line]:
     if spec.cost is not None:
         passes = ", ".join(f"{cost} for {rows}" for rows, cost in spec.cost.rows.items())
         yield "costs", f"draft {spec.cost.draft_call} and {spec.cost.draft_step} a token"
+        if spec.cost.draft_prefill is not None:
+            yield "", f"a token that the draft takes in: {spec.cost.draft_prefill}"
         turns = f"{spec.cost.rebuild}, and {spec.cost.refill} for each row less"
         yield "", f"another row count than before: {turns}"
         yield "", f"passes, by rows: {passes}"

@@ -40,20 +40,15 @@ def check_rows(
     _check_cells(plan, ids, cells, span, span + reach)
 
 
-def check_curve(
-    plan: Plan,
-    ids: Sequence[int],
-    cells: Sequence[int],
-    counts: Sequence[int],
-    widths: Sequence[int],
-) -> None:
+def check_curve(plan: Plan, curve: Curve) -> None:
     """Raise ValueError for what does not fit the plan's context and passes, or the ids."""
+    counts, widths = curve.counts, curve.widths
     if not all(1 <= count <= most_rows(plan) for count in counts):
         raise ValueError(f"{counts} rows for an engine with room for {most_rows(plan)}")
     if not all(1 <= width <= (plan.speculation.spec_draft_max or 0) for width in widths):
         raise ValueError(f"proposals of {widths} tokens")
-    reach = max((*counts, *widths), default=0) + 1
-    _check_cells(plan, ids, cells, reach, reach)
+    reach = max((*counts, *widths, curve.intake + 1), default=0) + 1
+    _check_cells(plan, curve.ids, curve.cells, reach, reach)
 
 
 def _check_cells(
@@ -100,6 +95,7 @@ def curve_contradiction(curve: Curve, found: CurveRead) -> str | None:
     for timed, sizes, firsts in (
         (found.passes, curve.counts, curve.repeats),
         (found.drafts, curve.widths, 0),
+        (found.intakes, [curve.intake] if found.intakes else [], 0),
     ):
         if [(t.cells, t.size) for t in timed] != list(product(curve.cells, sizes)):
             return "times that nobody asked for"

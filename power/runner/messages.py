@@ -128,7 +128,8 @@ class Curve:
     """Time passes of each row count of `counts` behind each number of `cells`, in turn and twice.
 
     widths: proposals of the plan's own proposer to time too, by their longest
-    length. Of each, `repeats` are timed after `warmup` that are not.
+    length. intake: of one that falls behind, time a proposal of one token with a
+    backlog of that many too. Of each, `repeats` are timed after `warmup` that are not.
     """
 
     number: int
@@ -138,6 +139,7 @@ class Curve:
     widths: tuple[int, ...]
     repeats: int
     warmup: int
+    intake: int = 0
     type: Literal["curve"] = "curve"
 
 
@@ -310,12 +312,13 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class CurveRead:
-    """The answer to `Curve`: passes by row count, proposals by width."""
+    """The answer to `Curve`: passes by row count, proposals by width, and those with a backlog."""
 
     __pydantic_config__: ClassVar = _STRICT
     number: int
     passes: tuple[Timed, ...]
     drafts: tuple[Timed, ...]
+    intakes: tuple[Timed, ...] = ()
     type: Literal["curve-read"] = "curve-read"
 
 

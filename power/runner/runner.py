@@ -255,12 +255,13 @@ class Runner:
         widths: Sequence[int] = (),
         repeats: int,
         warmup: int = 1,
+        intake: int = 0,
     ) -> CurveRead:
         """Time passes of each of `counts` rows, and proposals of up to each of `widths` tokens.
 
+        intake: of a draft model also a proposal with so many tokens to take in first.
         Limits and errors as of `rows`; ids: one more token than a pass reaches.
         """
-        check_curve(self.plan, ids, cells, counts, widths)
         command = Curve(
             self._next(),
             tuple(ids),
@@ -269,7 +270,9 @@ class Runner:
             tuple(widths),
             repeats,
             warmup,
+            intake,
         )
+        check_curve(self.plan, command)
         with self._talking("timing passes") as (worker, _):
             worker.send(command)
             found = self._until(worker, CurveRead)

@@ -100,6 +100,7 @@ def costs_of(cost: Cost, width: int, fixed: int | None) -> Costs:
         rows=tuple(_millionths(cost.rows[n]) if n in cost.rows else NEVER for n in rows),
         call=_millionths(cost.draft_call),
         step=_millionths(cost.draft_step),
+        prefill=_millionths(cost.draft_prefill or "0"),
         rebuild=_millionths(cost.rebuild) if fixed is None else 0,
         refill=_millionths(cost.refill) if fixed is None else 0,
     )

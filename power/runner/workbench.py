@@ -37,7 +37,7 @@ from power.runner.observed import (
     bits,
 )
 from power.speculation.controller import Controller
-from power.speculation.protocols import Proposer, Sampler
+from power.speculation.protocols import Behind, Proposer, Sampler
 
 NATURAL = 0  # rows of a session whose passes have the tokens they are given
 Ahead = Callable[[int], None]
@@ -144,6 +144,7 @@ def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
     """Every time of `curve`, by the wall clock of this host."""
     passes: list[Timed] = []
     drafts: list[Timed] = []
+    intakes: list[Timed] = []
     for cells in curve.cells:
         ahead(cells)
         session = _behind(engine, curve.ids[:cells])
@@ -153,7 +154,8 @@ def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
             session = _behind(engine, curve.ids[:cells], control=False)
             session.proposer.begin(curve.ids[: cells + 1])
             drafts += _drafts(session, cells, curve, ahead)
-    return CurveRead(curve.number, tuple(passes), tuple(drafts))
+            intakes += _intakes(session, cells, curve, ahead)
+    return CurveRead(curve.number, tuple(passes), tuple(drafts), tuple(intakes))
 
 
 def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
@@ -190,6 +192,25 @@ def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterato
             proposer.restore(checkpoint)
     for width, ns in spent.items():
         yield Timed(cells, width, drafted[width], tuple(ns[curve.warmup :]))
+
+
+def _intakes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
+    """Proposals of one token, each with a backlog; none of a proposer that has none."""
+    proposer = session.proposer
+    if not (curve.intake and isinstance(proposer, Behind)):
+        return
+    behind = cells + 1
+    ns: list[int] = []
+    for _ in range(curve.warmup + curve.repeats):
+        ahead(curve.intake)
+        checkpoint = proposer.checkpoint()
+        # The last one is the anchor, and what was the anchor has been evaluated.
+        proposer.commit(curve.ids[behind : behind + curve.intake + 1], 0)
+        start = time.perf_counter_ns()
+        drafted = len(proposer.propose(1))
+        ns.append(time.perf_counter_ns() - start)
+        proposer.restore(checkpoint)
+    yield Timed(cells, curve.intake, drafted, tuple(ns[curve.warmup :]))
 
 
 def _in_turn(sizes: Sequence[int], repeat: int) -> Sequence[int]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from power.speculation.adaptive import AdaptiveController
 from power.speculation.cost import CostController
 from power.speculation.outcome import Settings
-from power.speculation.protocols import Graded, Proposer
+from power.speculation.protocols import Behind, Graded, Proposer
 
 
 class Controller(Protocol):
@@ -81,5 +81,6 @@ def make_controller(settings: Settings, proposer: Proposer) -> Controller:
     if settings.controller == "adaptive":
         return AdaptiveController(settings)
     if settings.controller == "cost":
-        return CostController(settings, proposer if isinstance(proposer, Graded) else None)
+        grade = proposer if isinstance(proposer, Graded) else None
+        return CostController(settings, grade, proposer if isinstance(proposer, Behind) else None)
     return FixedController(settings.draft_max)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from power.speculation.acceptance import UNGRADED_RUN, Acceptance, Rehearsal
 from power.speculation.outcome import Settings
-from power.speculation.protocols import Graded
+from power.speculation.protocols import Behind, Graded
 
 MARGIN = 1.06
 """How much better than target-only a width has to promise to be: it is an estimate."""
@@ -65,7 +65,7 @@ class CostController:
     """Live width by what pays; for one request.
 
     grade: says how sure the proposer is of its last proposal, None for one that
-        does not say.
+        does not say. behind: says what it has to take in first, None for nothing.
 
     A proposer that costs nothing (a lookup) is always asked for all it has. What
     is not verified is held against the text that comes all the same, so the
@@ -73,41 +73,52 @@ class CostController:
     tokens as pay, and where none do, from time to time for the width that is
     nearest to it: those are not verified unless they pay after all, so a probe
     costs the draft and no rows. Where not even full acceptance would pay, it is
-    never asked. No width goes beyond the rollback window, so nothing is replayed.
+    never asked. What it has to take in before it can propose has to be affordable; it
+    decides no width, for it is paid once. No width goes beyond the rollback window, so
+    nothing is replayed.
     """
 
     widened_round: int | None = None
     circuit_round: int | None = None
 
-    def __init__(self, settings: Settings, grade: Graded | None = None) -> None:
+    def __init__(
+        self, settings: Settings, grade: Graded | None = None, behind: Behind | None = None
+    ) -> None:
         if settings.costs is None:
             raise ValueError("the cost controller needs the costs of its plan")
         self._costs = costs = settings.costs
         self._widest = min(settings.draft_max, settings.window)
         self._least = max(1, settings.draft_min)
         self._grade = grade
+        self._behind = behind
         self._acceptance = Acceptance()
         self._rehearsal = Rehearsal(self._acceptance)
         self._ledger = Ledger(costs.rows[0])
-        self._free = costs.call == costs.step == 0
+        self._free = costs.call == costs.step == 0 and behind is None
         self._may_pay = any(
             (width + 1) * costs.rows[0] > costs.rows[width] + costs.draft(width)
             for width in range(self._least, self._widest + 1)
         )
         self._asked = 0
         self._before = 0  # the width of the last pass
-        self._spent = 0  # on the draft of this round
+        self._drafted = 0  # what the draft of this round cost
+        self._late = 0  # what it costs to take in the backlog, in a round that asks
 
     def ask(self) -> int:
         """All there is of a free proposer; else what pays, a probe, or nothing."""
+        self._late = 0
+        if self._behind is not None:
+            self._late = self._costs.prefill * self._behind.backlog()
         self._asked = self._widest if self._free else self._worth_asking()
+        if not self._asked:
+            self._late = 0
         return self._asked
 
     def width(self, proposal: Sequence[int]) -> int:
         """The prefix of `proposal` that pays; 0 where none does."""
         run = UNGRADED_RUN if self._grade is None else self._grade.grade()
         # A draft that stops early has evaluated one token more than it proposes.
-        self._spent = self._costs.draft(min(self._asked, len(proposal) + 1))
+        self._drafted = self._costs.draft(min(self._asked, len(proposal) + 1))
         width = self._worth_verifying(run, len(proposal))
         self._rehearsal.offer(proposal, run, verified=width > 0)
         return width
@@ -122,7 +133,8 @@ class CostController:
         """Enter the round into the ledger, and learn from its tokens."""
         costs = self._costs
         turn = costs.turn(self._before, drafted)
-        self._ledger.enter(self._spent + costs.rows[drafted] + turn, len(emitted))
+        spent = self._drafted + self._late
+        self._ledger.enter(spent + costs.rows[drafted] + turn, len(emitted))
         self._before = drafted
         self._rehearsal.watch(emitted)
 
@@ -131,7 +143,7 @@ class CostController:
         if not self._may_pay:
             return 0
         costs, ledger = self._costs, self._ledger
-        plain, idle = costs.rows[0], self._excess(0)
+        plain, late, idle = costs.rows[0], self._late, self._excess(0)
         pays, rate, saving = 0, MARGIN / plain, False
         probe, nearest = 0, 0.0
         for width, expected in enumerate(self._expected(UNGRADED_RUN, self._widest)):
@@ -141,22 +153,23 @@ class CostController:
             paid = expected / (draft + rows + self._premium(width))
             if paid > rate:
                 saving = True
-                if ledger.affords(draft + max(idle, self._excess(width))):
+                if ledger.affords(late + draft + max(idle, self._excess(width))):
                     pays, rate = width, paid
-            if paid > nearest and ledger.affords_probe(draft + idle):
+            if paid > nearest and ledger.affords_probe(late + draft + idle):
                 probe, nearest = width, paid
         # What would pay and cannot be afforded yet is waited for, not probed.
         return pays if saving else probe
 
     def _worth_verifying(self, run: int, most: int) -> int:
         """The width up to `most` that pays most, now that the draft is paid for."""
-        rows, spent = self._costs.rows, self._spent
+        rows, drafted = self._costs.rows, self._drafted
+        spent = drafted + self._late
         plain, least = rows[0], min(self._least, most)
-        best, rate = 0, MARGIN / (plain + spent)
+        best, rate = 0, MARGIN / (plain + drafted)
         for width, expected in enumerate(self._expected(run, most)):
             if width < max(1, least):
                 continue
-            paid = expected / (rows[width] + spent + self._premium(width))
+            paid = expected / (rows[width] + drafted + self._premium(width))
             if paid > rate and self._ledger.affords(spent + self._excess(width)):
                 best, rate = width, paid
         return best

@@ -110,6 +110,18 @@ class Graded(Protocol):
         ...
 
 
+@runtime_checkable
+class Behind(Protocol):
+    """A proposer that evaluates text of its own accord only when it is asked for a proposal."""
+
+    def backlog(self) -> int:
+        """Tokens that it has to take in before it can propose, beyond the anchor: >= 0.
+
+        All of the prompt at first, and later what was emitted while it was not asked.
+        """
+        ...
+
+
 class Sampler(Protocol):
     """The target's own sampler, reading the rows of the target's last pass."""
 

@@ -56,10 +56,24 @@ def test_after_any_round_it_proposes_what_a_fresh_one_would(
 @pytest.mark.complaint(n=22)
 def test_it_keeps_up_when_it_is_not_asked(make: Make) -> None:
     draft, text = make(), list(PROMPT)
+    assert draft.backlog() == len(PROMPT) - 1
+    draft.propose(1)
+    assert draft.backlog() == 0
     for token in range(100, 140):  # more than a batch
         draft.commit([token], 0)
         text.append(token)
+    assert draft.backlog() == 39  # the last one is the anchor
     assert draft.propose(7) == make(text).propose(7)
+
+
+def test_only_the_last_of_an_accepted_proposal_is_still_to_be_evaluated(make: Make) -> None:
+    draft = make()
+    proposal = draft.propose(3)
+    draft.commit([*proposal, 200], 3)
+    assert draft.backlog() == 1
+    draft.propose(3)
+    draft.commit([201], 0)
+    assert draft.backlog() == 0
 
 
 def test_restore_forgets_proposals_and_commits(make: Make) -> None:

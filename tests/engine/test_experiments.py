@@ -41,9 +41,13 @@ def test_every_shape_reads_the_same_positions(lab: Any, target: str) -> None:
 def test_times_are_taken_and_the_engine_is_as_before(lab: Any, strategy: str, target: str) -> None:
     engine = lab.open(strategy, target=target, snapshots=7)
     expected = lab.run(engine, [1, 10, 20, 30, 40]).ids
-    found = read_curve(engine, Curve(4, IDS, (8, 30), (1, 8), (1, 7), 3, 1), ahead)
+    found = read_curve(engine, Curve(4, IDS, (8, 30), (1, 8), (1, 7), 3, 1, 16), ahead)
     assert [(t.cells, t.size) for t in found.passes] == [(8, 1), (8, 8), (30, 1), (30, 8)]
     assert all(len(t.ns) == 3 and min(t.ns) > 0 for t in found.passes)
     if strategy == "draft-model":
         assert [t.drafted for t in found.drafts] == [1, 7, 1, 7]
+        assert [(t.cells, t.size, t.drafted) for t in found.intakes] == [(8, 16, 1), (30, 16, 1)]
+        assert all(len(t.ns) == 3 and min(t.ns) > 0 for t in found.intakes)
+    else:
+        assert found.intakes == ()
     assert lab.run(engine, [1, 10, 20, 30, 40]).ids == expected

@@ -17,7 +17,9 @@ from power.speculation.scheduler import generate
 
 PROMPT = [1, *range(10, 26), *range(10, 26)]
 RECORDED = 7
-COSTS = Costs(tuple(1_000_000 + 150_000 * k for k in range(RECORDED + 1)), step=20_000)
+COSTS = Costs(
+    tuple(1_000_000 + 150_000 * k for k in range(RECORDED + 1)), step=20_000, prefill=10_000
+)
 CONTEXT = 512
 
 

@@ -160,6 +160,10 @@ def test_the_cost_of_a_run_is_its_passes_and_its_drafts() -> None:
     assert found.cost(costs) == drafts + 2 * costs.rows[3] + costs.rows[1]
     turning = replace(costs, rebuild=90_000)
     assert found.cost(turning) == found.cost(costs) + 90_000  # once, from width 3 to 1
+    # The prompt but its anchor, then the last proposed token of each round before.
+    assert found.intake == len(trace.requests[0].prompt_ids) - 1 + 2
+    reading = replace(costs, prefill=5)
+    assert found.cost(reading) == found.cost(costs) + 5 * found.intake
     falling = replace(turning, refill=7)
     assert found.cost(falling) == found.cost(turning) + 14
 

@@ -59,6 +59,7 @@ def test_costs_are_medians_in_passes_of_one_row() -> None:
     assert cost_of(passes, ()).model_dump() == {
         "draft_call": "0",
         "draft_step": "0",
+        "draft_prefill": None,
         "rebuild": "0",
         "refill": "0",
         "rows": {"1": "1", "2": "2"},
@@ -90,10 +91,20 @@ def test_a_proposal_costs_a_call_and_its_tokens() -> None:
     assert cost_of(passes, drafts).model_dump() == {
         "draft_call": "0.2",
         "draft_step": "0.1",
+        "draft_prefill": None,
         "rebuild": "0",
         "refill": "0",
         "rows": {"1": "1"},
     }
+
+
+def test_taking_in_a_token_costs_what_a_proposal_with_a_backlog_takes_longer() -> None:
+    """A proposal of one token takes 30: with 32 tokens to take in, 350."""
+    drafts = [timed(1, 30, drafted=1), timed(7, 90, drafted=7)]
+    found = cost_of([timed(1, 100)], drafts, [timed(32, 350, drafted=1)])
+    assert (found.draft_call, found.draft_step, found.draft_prefill) == ("0.2", "0.1", "0.1")
+    quick = cost_of([timed(1, 100)], drafts, [timed(32, 20, drafted=1)])
+    assert quick.draft_prefill == "0"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +149,14 @@ def test_the_profile_keeps_what_is_not_tuned() -> None:
 
 def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     trace = traced(Case(max_tokens=30, left=90, seed=1))
-    cost = Cost(draft_call="0.1", draft_step="0.2", rebuild="0.07", refill="0.02", rows=STEEP)
+    cost = Cost(
+        draft_call="0.1",
+        draft_step="0.2",
+        draft_prefill="0.03",
+        rebuild="0.07",
+        refill="0.02",
+        rows=STEEP,
+    )
     weighed = [
         one
         for one in survey(trace)
@@ -150,11 +168,13 @@ def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     assert by_strategy["draft-model"] == {
         "draft_call": "0.1",
         "draft_step": "0.2",
+        "draft_prefill": "0.03",
         "rebuild": "0.07",
         "refill": "0.02",
         "rows": {"1": "1", "2": "1.8", "3": "2.4", "4": "2.9"},
     }
     assert by_strategy["prompt-lookup"]["draft_step"] == "0"
+    assert "draft_prefill" not in by_strategy["prompt-lookup"]
     assert chosen_settings(None, cost) == {"spec_mode": "off"}
     best = choose(survey(trace))
     assert best is not None

@@ -282,6 +282,7 @@ def test_the_costs_that_the_shape_uses_are_in_the_plan(make_inputs: MakeInputs) 
     assert natural.speculation.cost.model_dump() == {
         "draft_call": "0",
         "draft_step": "0",
+        "draft_prefill": None,
         "rebuild": "0.08",
         "refill": "0.02",
         "rows": {"1": "1", "2": "1.84", "8": "4.62"},

@@ -26,6 +26,7 @@ def made(
     rows: Sequence[int] = STEEP,
     *,
     grade: int | None = None,
+    behind: Late | None = None,
     draft_min: int = 0,
     window: int | None = None,
     **costs: int,
@@ -41,7 +42,7 @@ def made(
         controller="cost",
         costs=Costs(tuple(rows), **costs),
     )
-    return CostController(plan, None if grade is None else Sure(grade))
+    return CostController(plan, None if grade is None else Sure(grade), behind)
 
 
 @dataclass
@@ -52,6 +53,16 @@ class Sure:
 
     def grade(self) -> int:
         return self.run
+
+
+@dataclass
+class Late:
+    """A proposer with tokens to take in."""
+
+    tokens: int
+
+    def backlog(self) -> int:
+        return self.tokens
 
 
 @dataclass
@@ -69,11 +80,15 @@ class World:
     cost: int = 0
     rounds: int = 0
     before: int = 0
+    behind: Late | None = None
 
     def round(self) -> int:
         """One round; the width that was verified."""
         asked = self.controller.ask()
         right = self.right(self.at)
+        if self.behind is not None and asked:
+            self.cost += self.costs.prefill * self.behind.tokens
+            self.behind.tokens = 0
         proposal = [self.at + i if i < right else -1 for i in range(min(asked, self.length(asked)))]
         width = self.controller.width(proposal)
         assert 0 <= width <= len(proposal)
@@ -82,6 +97,8 @@ class World:
         self.rounds += 1
         self.controller.observe(self.rounds, width, accepted, emitted)
         self.at += accepted + 1
+        if self.behind is not None and not asked:
+            self.behind.tokens += accepted + 1
         self.cost += self.costs.rows[width] + self.costs.turn(self.before, width)
         self.cost += self.costs.draft(min(asked, len(proposal) + 1))
         self.before = width
@@ -99,9 +116,12 @@ def world(
     rows: Sequence[int] = STEEP,
     *,
     grade: int | None = None,
+    late: int | None = None,
     **costs: int,
 ) -> World:
-    return World(made(rows, grade=grade, **costs), Costs(tuple(rows), **costs), right)
+    behind = None if late is None else Late(late)
+    controller = made(rows, grade=grade, behind=behind, **costs)
+    return World(controller, Costs(tuple(rows), **costs), right, behind=behind)
 
 
 def chances(p: float, seed: int) -> Callable[[int], int]:
@@ -147,6 +167,8 @@ def worlds(draw: st.DrawFn) -> World:
         step=step,
         rebuild=rebuild,
         refill=draw(st.sampled_from([0, UNIT // 30, UNIT // 2])),
+        prefill=draw(st.sampled_from([0, UNIT // 500, UNIT // 10])),
+        late=draw(st.one_of(st.none(), st.integers(0, 40))),
         grade=grade,
     )
     found.length = lambda _: answers[found.rounds % len(answers)][1]
@@ -255,6 +277,21 @@ def test_a_draft_that_can_never_pay_is_never_asked() -> None:
     found = world(lambda _: 7, step=690_000)
     assert found.until(500) == [0] * 500
     assert found.cost == found.costs.rows[0] * 500
+
+
+def test_a_prompt_that_costs_too_much_to_take_in_is_never_taken_in() -> None:
+    """Each token costs a tenth of a pass: 20 of them two passes, and every round adds one."""
+    found = world(lambda _: 7, step=UNIT // 50, prefill=UNIT // 10, late=20)
+    assert found.until(500) == [0] * 500
+    assert found.cost == found.costs.rows[0] * 500
+
+
+def test_a_prompt_is_taken_in_once_it_is_affordable() -> None:
+    """1.4 passes: the loss that is allowed has to grow first, by 2% of a pass a token."""
+    found = world(lambda _: 7, step=UNIT // 50, prefill=UNIT // 200, late=280)
+    widths = found.until(300)
+    assert widths[0] == 0
+    assert widths[-1] == 7
 
 
 def test_a_probe_costs_the_draft_and_no_rows() -> None:

@@ -53,6 +53,10 @@ class DraftModel:
         """The committed state."""
         return DraftCheckpoint(len(self._tokens))
 
+    def backlog(self) -> int:
+        """Known tokens that are not evaluated, the anchor aside."""
+        return max(0, len(self._tokens) - 1 - self._cells)
+
     def propose(self, limit: int) -> list[int]:
         """At most `limit` tokens, each the draft's most probable one after those before."""
         self._proposal = []

@@ -8,7 +8,6 @@ VENV   ?= .venv
 MODEL  ?= smollm2-135m
 PROMPT ?= Repeat after me: she sells sea shells by the sea shore.
 PYTEST_ARGS ?=
-PARALLEL ?= --numprocesses=logical --maxprocesses=4 --dist=loadfile
 LOCKED ?=
 
 BIN  := $(VENV)/bin
@@ -34,7 +33,7 @@ export POWER_ARTIFACTS ?= $(CURDIR)/artifacts
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 
 .DELETE_ON_ERROR:
-.PHONY: help lock demo test lint types units docs models parity matrix bench clean
+.PHONY: help lock demo test lint types units quick docs models parity matrix bench clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,9 +57,12 @@ types: $(VENV)/.installed-dev ## mypy, strict, over the package, its tests and i
 
 units: $(VENV)/.installed-dev npm ## pytest; PYTEST_ARGS="tests/plan -x" picks some
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(or $(PYTEST_ARGS),$(PARALLEL))
+	$(BIN)/coverage run -m pytest $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(if $(PYTEST_ARGS),@echo "coverage floor not checked: PYTEST_ARGS picks some tests",$(BIN)/coverage report)
+
+quick: $(VENV)/.installed-dev npm ## Every test, in up to four processes, without coverage
+	$(BIN)/python -m pytest --numprocesses=logical --maxprocesses=4 --dist=loadfile
 
 docs: $(VENV)/.installed ## Write the generated parts of docs/reference again
 	$(BIN)/python tools/update_docs.py

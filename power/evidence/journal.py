@@ -11,11 +11,11 @@ import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated, Any, Literal, NoReturn, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from power.artifact.closing import Closing
 from power.diagnostics import Span, fail
 from power.evidence.parts import FileName, Hex, Name, Part
 from power.evidence.preflight import Preflight
@@ -148,7 +148,7 @@ class Journal:
         )
 
 
-class OpenJournal(Journal):
+class OpenJournal(Journal, Closing):
     """A journal that is appended to, locked while it is open.
 
     Entering reads what is there, and refuses (P802) one of another design, (P803)
@@ -168,17 +168,13 @@ class OpenJournal(Journal):
             elif self.design != self._wanted:
                 self._refuse_other(self.design)
         except BaseException:
-            self._file.__exit__(None, None, None)
+            self.close()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Give the file free."""
+        self._file.close()
 
     def add_preflight(self, preflight: Preflight) -> None:
         """Keep what the host was like, before any model is loaded."""

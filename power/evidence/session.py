@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from power.diagnostics import counted
 from power.evidence.planner import Judged, choose, ranked
 from power.evidence.preflight import Preflight
 from power.evidence.simulate import LOOKUPS
@@ -149,7 +150,7 @@ def _summary(tuned: Tuned) -> str:
 
 def _evidence(tuned: Tuned, report: str, digest: str) -> dict[str, Any]:
     engine, host = tuned.recorded.run.engine, tuned.recorded.run.host
-    threads = "1 thread" if host.threads == 1 else f"{host.threads} threads"
+    threads = counted(host.threads, "thread")
     found: dict[str, Any] = {
         "by": "measured",
         "what": f"Costs of passes, acceptance on {len(tuned.tuning.prompts)} "

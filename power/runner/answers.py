@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from power.artifact.closing import Closing
 from power.diagnostics import Span, fail
 from power.runner.line_file import LineFile, Words
 from power.runner.prompts import Prompt
@@ -19,7 +19,7 @@ SCHEMA = "power.batch.v1"
 _WORDS = Words("answers file", "batch", "--out", damaged="P572", unwritable="P573")
 
 
-class Answers:
+class Answers(Closing):
     """The answers file of one batch, locked while it is open.
 
     Entering reads what an earlier run has finished (`finished` lines), cuts off
@@ -38,13 +38,9 @@ class Answers:
         self._file.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.__exit__(kind, error, trace)
+    def close(self) -> None:
+        """Give the file free."""
+        self._file.close()
 
     def append(self, prompt: Prompt, answer: Mapping[str, Any]) -> None:
         """Write the answer to the next prompt and see it on the disk. Raises PowerError P573."""

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from power.artifact.closing import Closing
 from power.diagnostics import Span, fail
 
 _READ = 1 << 20
@@ -36,7 +36,7 @@ class Words:
     unwritable: str
 
 
-class LineFile:
+class LineFile(Closing):
     """One such file, locked while it is open; every line begins with its `schema`.
 
     Entering reads what is there and gives each line to `take`, which may refuse
@@ -69,12 +69,8 @@ class LineFile:
             self._refuse(f"cannot be written: {error.strerror}")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Give the file free."""
         os.close(self._fd)
 
     def append(self, line: Mapping[str, Any]) -> None:

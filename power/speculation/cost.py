@@ -106,9 +106,7 @@ class CostController:
 
     def ask(self) -> int:
         """All there is of a free proposer; else what pays, a probe, or nothing."""
-        self._late = 0
-        if self._behind is not None:
-            self._late = self._costs.prefill * self._behind.backlog()
+        self._late = 0 if self._behind is None else self._costs.prefill * self._behind.backlog()
         self._asked = self._widest if self._free else self._worth_asking()
         if not self._asked:
             self._late = 0

@@ -241,6 +241,8 @@ def _controller(settings: Settings, resolution: Resolution) -> dict[str, Any]:
     cost = asked.cost.model_dump() | {"rows": rows}
     if graph.shape == "fixed":
         cost["rebuild"] = cost["refill"] = "0"  # every pass has the shape of the one before
+    if resolution.strategy != "draft-model":
+        cost["draft_prefill"] = None  # no other one takes text in of its own accord
     return {"controller": kind, "cost": cost}
 
 

@@ -90,11 +90,11 @@ class CostController:
         self._widest = min(settings.draft_max, settings.window)
         self._least = max(1, settings.draft_min)
         self._grade = grade
-        self._behind = behind
+        self._behind = behind if costs.prefill else None
         self._acceptance = Acceptance()
         self._rehearsal = Rehearsal(self._acceptance)
         self._ledger = Ledger(costs.rows[0])
-        self._free = costs.call == costs.step == 0 and behind is None
+        self._free = costs.call == costs.step == costs.prefill == 0
         self._may_pay = any(
             (width + 1) * costs.rows[0] > costs.rows[width] + costs.draft(width)
             for width in range(self._least, self._widest + 1)

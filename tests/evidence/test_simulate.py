@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from power.backends.lookup import NgramContext, PromptLookup
@@ -125,7 +125,12 @@ def same(simulated: Simulated, outcome: Outcome, target: WatchedTarget) -> None:
     assert list(simulated.passes) == passes
 
 
+FREE = Case(prompt=(0,), draft_max=2, snapshots=1, controller="cost", max_tokens=12)
+
+
 @settings(max_examples=500)
+@example(FREE, "anti-oracle")  # a model whose proposals cost nothing, text to take in or not
+@example(replace(FREE, seed=4), "wrong-at-2")  # one that pays for what it takes in
 @given(cases(), st.sampled_from([*KINDS, "prompt-lookup", "ngram-context"]))
 def test_a_simulated_run_is_the_real_one(case: Case, kind: str) -> None:
     """All counters, the passes with their rows, and the replays."""

@@ -293,11 +293,17 @@ def test_the_costs_that_the_shape_uses_are_in_the_plan(make_inputs: MakeInputs) 
     assert "the width that pays" in show_text(natural)
     assert "1.84 for 2" in show_text(natural)
     assert "another row count than before: 0.08, and 0.02 for each row less" in show_text(natural)
+    asked["cost"]["draft_prefill"] = "0.03"  # for a draft model, which this is not
     fixed = make_inputs(speculation=asked, graph={"shape": "fixed", "rows": 12, "batch": 12})
     cost = compile_plan(fixed).speculation.cost
     assert cost is not None
     assert cost.rows == {"12": "6.42"}
     assert (cost.rebuild, cost.refill) == ("0", "0")  # no pass follows one of another shape
+    assert cost.draft_prefill is None
+    model = make_inputs(kind="draft-model", speculation=asked | {"spec_mode": "draft-model"})
+    reads = compile_plan(model).speculation.cost
+    assert reads is not None
+    assert reads.draft_prefill == "0.03"
 
 
 def test_a_plan_lists_row_counts_in_order(make_inputs: MakeInputs) -> None:

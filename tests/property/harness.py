@@ -35,7 +35,9 @@ COSTS = (  # of the rows of a pass by proposed tokens: up to 16 of them
     Costs(
         tuple(UNIT + 300_000 * k for k in range(17)), rebuild=90_000, refill=20_000
     ),  # a small model
-    Costs(tuple(UNIT + 150_000 * (k + k % 3) for k in range(17)), step=700_000),  # a large draft
+    Costs(
+        tuple(UNIT + 150_000 * (k + k % 3) for k in range(17)), step=700_000, prefill=30_000
+    ),  # a large draft
 )
 
 

@@ -39,6 +39,7 @@ class ModelDraft:
         self._distort = _distortion(kind, model.size)
         self._faults = faults or Faults()
         self._state = model.root()
+        self._evaluated = 0
         self._proposed: tuple[int, ...] = ()
 
     @property
@@ -49,15 +50,20 @@ class ModelDraft:
     def begin(self, prompt: Sequence[int]) -> None:
         """Read the whole prompt."""
         self._faults.trip(Step.BEGIN)
-        self._state = self._model.read(prompt)
+        self._state, self._evaluated = self._model.read(prompt), 0
 
     def checkpoint(self) -> object:
         """The model's state: it is immutable."""
         return self._state
 
+    def backlog(self) -> int:
+        """Tokens before the anchor that no proposal has needed yet."""
+        return max(0, self._state.length - 1 - self._evaluated)
+
     def propose(self, limit: int) -> Sequence[int]:
         """`limit` tokens, none or too many, as `kind` says."""
         self._faults.trip(Step.PROPOSE)
+        self._evaluated = self._state.length
         count = {"empty": 0, "too-long": 2 * limit + 1}.get(self._kind, limit)
         state, proposed = self._state, []
         for index in range(count):
@@ -76,11 +82,14 @@ class ModelDraft:
         if tuple(emitted[:accepted]) != self._proposed[:accepted]:
             raise RuntimeError("accepted tokens that were not proposed")
         self._state = self._model.read(emitted, self._state)
+        # The last proposed token is never evaluated.
+        self._evaluated += min(accepted, max(0, len(self._proposed) - 1))
         self._proposed = ()
 
     def restore(self, checkpoint: object) -> None:
         """Return to `checkpoint`."""
         self._state = cast(State, checkpoint)
+        self._evaluated = min(self._evaluated, self._state.length)
         self._proposed = ()
 
 

@@ -13,34 +13,32 @@ PLACES = 3
 _ZERO = Fraction(0)
 
 
-def medians(times: Iterable[Timed]) -> dict[int, Fraction]:
-    """By size, the sum over all numbers of cells of the median time in ns."""
-    found: dict[int, Fraction] = {}
+def ratios(times: Iterable[Timed]) -> dict[int, Fraction]:
+    """By size, what it takes in passes of one row: the mean over cells of the medians."""
+    found: dict[int, list[Fraction]] = {}
     for timed in times:
-        found[timed.size] = found.get(timed.size, _ZERO) + _middle(timed.ns)
-    return found
+        found.setdefault(timed.size, []).append(_middle(timed, timed.ns))
+    return {size: _mean(spent) for size, spent in found.items()}
 
 
 def turns(passes: Iterable[Timed]) -> tuple[Fraction, Fraction]:
-    """What a pass takes longer behind one of another size, in ns: (always, for each row less).
+    """What a pass takes longer behind one of another size: (always, for each row less).
 
-    Sums over all numbers of cells. At each, the first is the median over sizes of what a
+    Means over all numbers of cells. At each, the first is the median over sizes of what a
     pass took longer behind one of one row than behind its own size; the second that of
     what a pass of one row took longer still behind one of that size, by row. None is
     below 0: what was only noise is nothing.
     """
-    always = by_row = _ZERO
+    found: list[tuple[Fraction, Fraction]] = []
     for group in _by_cells(passes):
-        plain = next(_middle(timed.ns) for timed in group if timed.size == 1)
         wide = [timed for timed in group if timed.size > 1 and timed.first_ns]
-        turn = _longer(_middle(timed.first_ns) - _middle(timed.ns) for timed in wide)
-        always += turn
-        by_row += _longer(
-            (_middle(timed.back_ns) - plain - turn) / (timed.size - 1)
-            for timed in wide
-            if timed.back_ns
+        turn = _longer(_middle(one, one.first_ns) - _middle(one, one.ns) for one in wide)
+        by_row = _longer(
+            (_middle(one, one.back_ns) - 1 - turn) / (one.size - 1) for one in wide if one.back_ns
         )
-    return always, by_row
+        found.append((turn, by_row))
+    always, by_row_each = zip(*found, strict=True)
+    return _mean(always), _mean(by_row_each)
 
 
 def _by_cells(passes: Iterable[Timed]) -> Iterable[list[Timed]]:
@@ -50,8 +48,14 @@ def _by_cells(passes: Iterable[Timed]) -> Iterable[list[Timed]]:
     return found.values()
 
 
-def _middle(ns: Sequence[int]) -> Fraction:
-    return median([Fraction(n) for n in ns])
+def _middle(timed: Timed, ns: Sequence[int]) -> Fraction:
+    """The median of `ns` over the pass of one row that was timed just before each."""
+    pairs = zip(ns, timed.plain_ns, strict=True)
+    return median([Fraction(spent, plain) for spent, plain in pairs])
+
+
+def _mean(values: Sequence[Fraction]) -> Fraction:
+    return sum(values, _ZERO) / len(values)
 
 
 def _longer(differences: Iterable[Fraction]) -> Fraction:
@@ -62,17 +66,17 @@ def _longer(differences: Iterable[Fraction]) -> Fraction:
 def cost_of(
     passes: Sequence[Timed], drafts: Sequence[Timed], intakes: Sequence[Timed] = ()
 ) -> Cost:
-    """The costs that were measured; passes of one row are among them.
+    """The costs that were measured, against a pass of one row just before each.
 
+    So a host that grows slower under way slows both, and moves no cost.
     A proposal is a line through the shortest and the longest one: what asking costs,
     and what a token costs; neither is below 0. What a proposal with a backlog takes
     longer than that line says is what taking the backlog in costs.
     """
-    spent = medians(passes)
-    unit = spent[1]
+    spent = ratios(passes)
     call = step = _ZERO
     drafted = {timed.size: timed.drafted for timed in drafts}
-    proposed = {drafted[size]: ns for size, ns in medians(drafts).items() if drafted[size]}
+    proposed = {drafted[size]: cost for size, cost in ratios(drafts).items() if drafted[size]}
     if proposed:
         short, long = min(proposed), max(proposed)
         if long > short:
@@ -81,14 +85,15 @@ def cost_of(
     prefill = None
     if intakes:
         (size,) = {timed.size for timed in intakes}
-        longer = medians(intakes)[size] - call - step
-        prefill = decimal(max(_ZERO, longer / size) / unit, PLACES)
+        longer = ratios(intakes)[size] - call - step
+        prefill = decimal(max(_ZERO, longer / size), PLACES)
     always, by_row = turns(passes)
     return Cost(
-        draft_call=decimal(call / unit, PLACES),
-        draft_step=decimal(step / unit, PLACES),
+        draft_call=decimal(call, PLACES),
+        draft_step=decimal(step, PLACES),
         draft_prefill=prefill,
-        rebuild=decimal(always / unit, PLACES),
-        refill=decimal(by_row / unit, PLACES),
-        rows={str(size): decimal(spent[size] / unit, PLACES) for size in sorted(spent)},
+        rebuild=decimal(always, PLACES),
+        refill=decimal(by_row, PLACES),
+        rows={"1": "1"}
+        | {str(size): decimal(spent[size], PLACES) for size in sorted(spent) if size > 1},
     )

@@ -1,8 +1,11 @@
-"""Which run comes when: arms rotated by round, so that no arm always goes first. Pure."""
+"""Which run comes when: arms rotated by round, so that no arm always goes first. Pure.
+
+Arms that share a worker take turns prompt by prompt, others session by session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -43,7 +46,7 @@ class Design:
         """
         for number in range(1, self.rounds + 1):
             for place in range(self.arms):
-                arm = (place + number - 1) % self.arms
+                arm = (place + self._first(number)) % self.arms
                 left = (p for p in range(self.prompts) if Cell(number, arm, p) not in done)
                 session = Session(number, arm, tuple(left))
                 if session.prompts:
@@ -52,6 +55,28 @@ class Design:
     def cells(self) -> Iterator[Cell]:
         """Every sample, in order."""
         return (cell for session in self.sessions() for cell in session.cells())
+
+    def allows(self, order: Iterable[Cell]) -> bool:
+        """Whether samples may come in that order: how arms take turns is left open.
+
+        Round by round, each begun by the arm whose turn it is, and every arm's prompts in
+        their order.
+        """
+        last = 0
+        prompts: dict[int, int] = {}
+        for cell in order:
+            if cell.round > last:
+                last, prompts = cell.round, {}
+                if cell.arm != self._first(cell.round):
+                    return False
+            if cell.round < last or cell.prompt <= prompts.get(cell.arm, -1):
+                return False
+            prompts[cell.arm] = cell.prompt
+        return True
+
+    def _first(self, number: int) -> int:
+        """The arm that begins a round."""
+        return (number - 1) % self.arms
 
     @property
     def size(self) -> int:

@@ -7,9 +7,10 @@ that holds the key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol
 
 from power.evidence.design import Cell, Session
@@ -23,10 +24,14 @@ Opener = Callable[[], AbstractContextManager[tuple[batch.Generator, batch.Chat]]
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How one arm is run: a fresh worker for each session."""
+    """How one arm is run: a fresh worker for each session.
+
+    worker: what the worker is loaded with; lanes of which it is the same can share one.
+    """
 
     open: Opener
     control: bool
+    worker: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,12 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Runs one session after another, in this process: the one way to time anything."""
+    """Runs one session after another, in this process: the one way to time anything.
+
+    Arms that one worker can run share it for a round, and take turns prompt by prompt:
+    two processes with the same model differ in speed by where their memory happens to
+    lie, for as long as they live, and that is no property of an arm.
+    """
 
     lanes: Sequence[Lane]
     prompts: Sequence[Prompt]
@@ -62,27 +72,42 @@ class InOrder:
 
     def run(self, sessions: Iterable[Session]) -> Runs:
         """As `Executor.run`, in the order of the sessions."""
-        for session in sessions:
-            yield from perform(session, self.lanes[session.arm], self.prompts, self.warmup)
+        for work in self._together(sessions):
+            yield from perform(work, self.prompts, self.warmup)
+
+    def _together(self, sessions: Iterable[Session]) -> Iterator[list[tuple[Session, Lane]]]:
+        """The sessions of each round by the worker that they can share."""
+        for _, in_round in groupby(sessions, key=lambda session: session.round):
+            found: dict[Hashable, list[tuple[Session, Lane]]] = {}
+            for session in in_round:
+                lane = self.lanes[session.arm]
+                own = session.arm if lane.worker is None else lane.worker
+                found.setdefault(own, []).append((session, lane))
+            yield from found.values()
 
 
 def perform(
-    session: Session,
-    lane: Lane,
+    work: Sequence[tuple[Session, Lane]],
     prompts: Sequence[Prompt] | Mapping[int, Prompt],
     warmup: int,
 ) -> Runs:
-    """Run one session on a fresh worker, after `warmup` runs of its first prompt.
+    """Run sessions on one fresh worker, prompt by prompt, after `warmup` runs of their first.
 
-    prompts: by the numbers of the session.
+    prompts: by the numbers of the sessions.
     """
-    with lane.open() as (runner, chat):
-        asked = {p: _request(prompts[p], chat, control=lane.control) for p in session.prompts}
+    # Where a plan and its control share a worker, the plan is what has to be certified.
+    _, opener = min(work, key=lambda one: one[1].control)
+    with opener.open() as (runner, chat):
+        asked = {
+            cell: _request(prompts[cell.prompt], chat, control=lane.control)
+            for session, lane in work
+            for cell in session.cells()
+        }
         for _ in range(warmup):
-            _run(runner, asked[session.prompts[0]])
-        for cell in session.cells():
-            request = asked[cell.prompt]
-            yield Finished(cell, request, _run(runner, request))
+            for session, _lane in work:
+                _run(runner, asked[next(session.cells())])
+        for cell in sorted(asked, key=lambda cell: cell.prompt):  # arms in the order of `work`
+            yield Finished(cell, asked[cell], _run(runner, asked[cell]))
 
 
 def _request(prompt: Prompt, chat: batch.Chat, *, control: bool) -> Request:

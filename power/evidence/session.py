@@ -209,6 +209,7 @@ def _timed(timed: Timed) -> TimedPart:
         size=timed.size,
         drafted=timed.drafted,
         ns=list(timed.ns),
+        plain_ns=list(timed.plain_ns),
         first_ns=list(timed.first_ns) or None,
         back_ns=list(timed.back_ns) or None,
     )

@@ -71,12 +71,14 @@ class TimedPart(Part):
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that were
     proposed; 0 for a pass. ns: of a pass, right behind one of its own size; first_ns: of a
     pass, behind one of another size; back_ns: of a pass of one row, right behind this one.
+    plain_ns: just before each, of a pass of one row; absent from older reports.
     """
 
     cells: Count
     size: Count
     drafted: Count
     ns: list[Count]
+    plain_ns: list[Count] | None = None
     first_ns: list[Count] | None = None
     back_ns: list[Count] | None = None
 

@@ -32,7 +32,7 @@ Opener = Callable[[Plan], AbstractContextManager[tuple[Runner, Chat]]]
 
 Progress = Callable[[int, int], None]
 
-REPEATS = 9
+REPEATS = 15
 WARMUP = 2
 INTAKE = 32  # tokens that a draft model is made to take in before a proposal that is timed
 _OFF, _OWN = Advice("none"), Advice("own")

@@ -101,6 +101,8 @@ def curve_contradiction(curve: Curve, found: CurveRead) -> str | None:
             return "times that nobody asked for"
         if any(
             _is_odd(t.ns, curve.repeats)
+            or _is_odd(t.plain_ns, curve.repeats)
+            or not all(t.plain_ns)
             or _is_odd(t.first_ns, firsts)
             or _is_odd(t.back_ns, firsts)
             for t in timed

@@ -127,6 +127,8 @@ class Rows:
 class Curve:
     """Time passes of each row count of `counts` behind each number of `cells`, in turn and twice.
 
+    Just before each of them, and each proposal, a pass of one row is timed to hold it against.
+
     widths: proposals of the plan's own proposer to time too, by their longest
     length. intake: of one that falls behind, time a proposal of one token with a
     backlog of that many too. Of each, `repeats` are timed after `warmup` that are not.
@@ -297,8 +299,8 @@ class Timed:
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that
     were proposed, the same in every repeat; 0 for a pass. ns: of a pass, right behind
-    one of its own size. first_ns: of a pass, behind one of one row. back_ns: of a pass
-    of one row, behind this one.
+    one of its own size. plain_ns: just before, of a pass of one row behind another one.
+    first_ns: of a pass, behind one of one row. back_ns: of a pass of one row, behind this one.
     """
 
     __pydantic_config__: ClassVar = _STRICT
@@ -306,6 +308,7 @@ class Timed:
     size: int
     drafted: int
     ns: tuple[int, ...]
+    plain_ns: tuple[int, ...]
     first_ns: tuple[int, ...] = ()
     back_ns: tuple[int, ...] = ()
 

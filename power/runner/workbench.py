@@ -160,38 +160,50 @@ def read_curve(engine: Engine, curve: Curve, ahead: Ahead) -> CurveRead:
 
 def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
     """Each size behind a pass of one row and behind one of its own, then one row behind it."""
-    target = session.target
     spent: dict[int, list[tuple[int, ...]]] = {count: [] for count in curve.counts}
     for _ in range(curve.warmup + curve.repeats):
         for count in curve.counts:
-            took = []
-            for rows in (count, count, 1):
-                ahead(0)
-                checkpoint = target.checkpoint()
-                start = time.perf_counter_ns()
-                target.evaluate(curve.ids[cells : cells + rows])
-                took.append(time.perf_counter_ns() - start)
-                target.restore(checkpoint)
-            spent[count].append(tuple(took))
+            before = _plain(session, cells, curve, ahead)
+            passes = (_pass(session, cells, curve, ahead, rows) for rows in (count, count, 1))
+            spent[count].append((before, *passes))
     for count in curve.counts:
-        first, again, back = zip(*spent[count][curve.warmup :], strict=True)
-        yield Timed(cells, count, 0, again, first, back)
+        plain, first, again, back = zip(*spent[count][curve.warmup :], strict=True)
+        yield Timed(cells, count, 0, again, plain, first, back)
+
+
+def _plain(session: Session, cells: int, curve: Curve, ahead: Ahead) -> int:
+    """The time of a pass of one row behind another one, in ns."""
+    _pass(session, cells, curve, ahead, 1)
+    return _pass(session, cells, curve, ahead, 1)
+
+
+def _pass(session: Session, cells: int, curve: Curve, ahead: Ahead, rows: int) -> int:
+    target = session.target
+    ahead(0)
+    checkpoint = target.checkpoint()
+    start = time.perf_counter_ns()
+    target.evaluate(curve.ids[cells : cells + rows])
+    took = time.perf_counter_ns() - start
+    target.restore(checkpoint)
+    return took
 
 
 def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
     proposer = session.proposer
-    spent: dict[int, list[int]] = {width: [] for width in curve.widths}
+    spent: dict[int, list[tuple[int, int]]] = {width: [] for width in curve.widths}
     drafted = dict.fromkeys(curve.widths, 0)
     for repeat in range(curve.warmup + curve.repeats):
         for width in _in_turn(curve.widths, repeat):
+            plain = _plain(session, cells, curve, ahead)
             ahead(0)
             checkpoint = proposer.checkpoint()
             start = time.perf_counter_ns()
             drafted[width] = len(proposer.propose(width))
-            spent[width].append(time.perf_counter_ns() - start)
+            spent[width].append((time.perf_counter_ns() - start, plain))
             proposer.restore(checkpoint)
-    for width, ns in spent.items():
-        yield Timed(cells, width, drafted[width], tuple(ns[curve.warmup :]))
+    for width, took in spent.items():
+        ns, plains = zip(*took[curve.warmup :], strict=True)
+        yield Timed(cells, width, drafted[width], ns, plains)
 
 
 def _intakes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
@@ -201,7 +213,9 @@ def _intakes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterat
         return
     behind = cells + 1
     ns: list[int] = []
+    plains: list[int] = []
     for _ in range(curve.warmup + curve.repeats):
+        plains.append(_plain(session, cells, curve, ahead))
         ahead(curve.intake)
         checkpoint = proposer.checkpoint()
         # The last one is the anchor, and what was the anchor has been evaluated.
@@ -210,7 +224,8 @@ def _intakes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterat
         drafted = len(proposer.propose(1))
         ns.append(time.perf_counter_ns() - start)
         proposer.restore(checkpoint)
-    yield Timed(cells, curve.intake, drafted, tuple(ns[curve.warmup :]))
+    after = curve.warmup
+    yield Timed(cells, curve.intake, drafted, tuple(ns[after:]), tuple(plains[after:]))
 
 
 def _in_turn(sizes: Sequence[int], repeat: int) -> Sequence[int]:

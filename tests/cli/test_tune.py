@@ -40,7 +40,7 @@ def test_a_profile_with_its_evidence(open_bench: Bench) -> None:
     assert evidence.report_sha256 == hashlib.sha256(report).hexdigest()
     said = open_bench.document("tiny-tuned.tune.json")
     assert said["schema"] == "power.tune-report.v1"
-    assert {len(one["ns"]) for one in said["passes"]} == {9}
+    assert {len(one["ns"]) for one in said["passes"]} == {15}
     open_bench.document("tiny-tuned.trace.json")
     trace = read_trace(open_bench.folder / "tiny-tuned.trace.json")
     assert [len(request.ids) for request in trace.requests] == [30, 20]

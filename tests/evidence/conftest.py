@@ -70,8 +70,11 @@ class Scripted:
         )
         return replace(bench, **changes)
 
-    def lanes(self, bench: Bench, **options: Any) -> list[Lane]:
-        return [Lane(self._opener(arm, options), arm.control) for arm in bench.arms]
+    def lanes(self, bench: Bench, *, share: bool = False, **options: Any) -> list[Lane]:
+        return [
+            Lane(self._opener(arm, options), arm.control, arm.locked.data if share else None)
+            for arm in bench.arms
+        ]
 
     def _opener(self, arm: Arm, options: dict[str, Any]) -> Any:
         @contextmanager

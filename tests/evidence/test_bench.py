@@ -55,6 +55,32 @@ def test_a_pair_is_alternated_and_every_sample_signed(scripted: Scripted, pair: 
         assert sum(sample.phases_us.values()) == sample.wall_us
 
 
+def test_arms_of_one_plan_share_a_worker_and_take_turns(
+    scripted: Scripted, pair: list[Arm]
+) -> None:
+    """A worker of its own for another plan; each round has fresh ones."""
+    other = scripted.arm("other", scripted_plan("ngram-context"))
+    bench = scripted.bench([*pair, other])
+    report = scripted.run(bench, share=True)
+    assert scripted.opened == ["plan", "other", "plan", "other"]
+    assert [(s.round, s.arm, s.prompt) for s in report.samples] == [
+        (1, "control", "sea"),
+        (1, "plan", "sea"),
+        (1, "control", "2"),
+        (1, "plan", "2"),
+        (1, "other", "sea"),
+        (1, "other", "2"),
+        (2, "plan", "sea"),
+        (2, "control", "sea"),
+        (2, "plan", "2"),
+        (2, "control", "2"),
+        (2, "other", "sea"),
+        (2, "other", "2"),
+    ]
+    assert [arm.strategy for arm in report.arms] == ["off", "prompt-lookup", "ngram-context"]
+    assert all(s.rounds == s.tokens for s in report.samples if s.arm == "control")
+
+
 def test_figures_follow_from_the_samples(scripted: Scripted, pair: list[Arm]) -> None:
     report = scripted.run(scripted.bench(pair))
     control, plan = report.of("control"), report.of("plan")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from power.diagnostics import PowerError
-from power.evidence.curve import cost_of, medians, turns
+from power.evidence.curve import cost_of, ratios, turns
 from power.evidence.planner import choose, survey
 from power.evidence.tuned import check_open, chosen_settings, profile_text
 from power.manifest.load import parse_manifest, parse_profile
@@ -44,7 +44,7 @@ EVIDENCE = {
 
 
 def timed(size: int, *ns: int, drafted: int = 0, cells: int = 8) -> Timed:
-    return Timed(cells, size, drafted, ns)
+    return Timed(cells, size, drafted, ns, (100,) * len(ns))
 
 
 def test_costs_are_medians_in_passes_of_one_row() -> None:
@@ -55,7 +55,7 @@ def test_costs_are_medians_in_passes_of_one_row() -> None:
         timed(1, 100, 98, 98, cells=99),
         timed(2, 215, 215, 215, cells=99),
     ]
-    assert medians(passes) == {1: 200, 2: 400}
+    assert ratios(passes) == {1: 1, 2: 2}
     assert cost_of(passes, ()).model_dump() == {
         "draft_call": "0",
         "draft_step": "0",
@@ -66,17 +66,42 @@ def test_costs_are_medians_in_passes_of_one_row() -> None:
     }
 
 
+def test_a_host_that_grows_slower_under_way_moves_no_cost() -> None:
+    """Each time is held against a pass of one row that was timed just before it."""
+    speeds = (1, 3, 7, 9, 4)
+    passes = [
+        Timed(
+            8,
+            size,
+            0,
+            tuple(100 * size * speed for speed in speeds[size:]),
+            tuple(100 * speed for speed in speeds[size:]),
+            tuple((100 * size + 8) * speed for speed in speeds[size:]),
+            tuple((100 + 8 + 5 * (size - 1)) * speed for speed in speeds[size:]),
+        )
+        for size in (1, 2, 3)
+    ]
+    drafts = [Timed(8, width, width, (90 + 10 * width,), (100,)) for width in (1, 7)] + [
+        Timed(9, width, width, (270 + 30 * width,), (300,)) for width in (1, 7)
+    ]
+    cost = cost_of(passes, drafts, [Timed(8, 10, 1, (400,), (200,))])
+    assert cost.rows == {"1": "1", "2": "2", "3": "3"}
+    assert (cost.rebuild, cost.refill) == ("0.08", "0.05")
+    assert (cost.draft_call, cost.draft_step, cost.draft_prefill) == ("0.9", "0.1", "0.1")
+
+
 def test_a_turn_is_what_a_pass_takes_longer_behind_one_of_another_size() -> None:
     """Medians over sizes at each number of cells; what was only noise is nothing."""
     passes = [
-        Timed(8, 1, 0, (100, 101, 99), (108, 110, 109), (100, 100, 100)),
-        Timed(8, 2, 0, (180, 180, 180), (190, 190, 190), (113, 113, 113)),
-        Timed(8, 3, 0, (300, 300, 300), (310, 310, 310), (114, 114, 114)),
-        Timed(8, 5, 0, (500, 500, 500), (530, 530, 530), (130, 130, 130)),
-        Timed(99, 1, 0, (100, 100, 100), (98, 98, 98), (97, 97, 97)),
-        Timed(99, 2, 0, (200, 200, 200), (199, 199, 199), (99, 99, 99)),
+        Timed(8, 1, 0, (100, 101, 99), (100, 100, 100), (108, 110, 109), (100, 100, 100)),
+        Timed(8, 2, 0, (180, 180, 180), (100, 100, 100), (190, 190, 190), (113, 113, 113)),
+        Timed(8, 3, 0, (300, 300, 300), (100, 100, 100), (310, 310, 310), (114, 114, 114)),
+        Timed(8, 5, 0, (500, 500, 500), (100, 100, 100), (530, 530, 530), (130, 130, 130)),
+        Timed(99, 1, 0, (100, 100, 100), (100, 100, 100), (98, 98, 98), (97, 97, 97)),
+        Timed(99, 2, 0, (200, 200, 200), (100, 100, 100), (199, 199, 199), (99, 99, 99)),
     ]
-    assert turns(passes) == (Fraction(10), Fraction(3))  # of 10, 10 and 30; of 3, 2 and 5
+    # Of 0.10, 0.10 and 0.30; of 0.03, 0.02 and 0.05; nothing behind 99 cells.
+    assert turns(passes) == (Fraction(5, 100), Fraction(15, 1000))
     cost = cost_of(passes, ())
     assert (cost.rebuild, cost.refill) == ("0.05", "0.015")
 

@@ -23,6 +23,7 @@ from power.runner.messages import (
     PassShape,
     Rows,
     RowsRead,
+    Timed,
     Trial,
     Tried,
 )
@@ -175,3 +176,8 @@ def test_an_answer_that_contradicts_its_question_is_seen() -> None:
     assert trial_contradiction(replace(trial, advice=Advice()), good)
     assert rows_contradiction(ROWS, RowsRead(5, ()))
     assert curve_contradiction(CURVE, CurveRead(6, (), ()))
+    times = Timed(1, 2, 0, (5, 5), (3, 3), (5, 6), (4, 4))
+    assert curve_contradiction(CURVE, CurveRead(6, (times,), ())) is None
+    for change in ({"plain_ns": (3, 0)}, {"plain_ns": (3,)}, {"ns": (5,)}, {"back_ns": ()}):
+        odd = replace(times, **change)
+        assert curve_contradiction(CURVE, CurveRead(6, (odd,), ())), change

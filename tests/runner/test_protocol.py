@@ -64,7 +64,7 @@ FROM_WORKER: list[FromWorker] = [
     DONE,
     Tried(DONE, ("0.125000",), ((4, 5), ()), (Round(7, 2, 1, 10, 20, 40),)),
     RowsRead(5, (Walk(32, 1, (RowBits("ab" * 32, 4, "1.500000"),)),)),
-    CurveRead(6, (Timed(32, 8, 0, (5, 6)),), (Timed(32, 7, 3, (1, 2)),)),
+    CurveRead(6, (Timed(32, 8, 0, (5, 6), (3, 3)),), (Timed(32, 7, 3, (1, 2), (3, 4)),)),
     Refused((Diagnostic("P514", "long", (Span("a", 1, 2),), "here", "a", "b", "do"),)),
 ]
 RUN = Run(1, "prompt \u00e9\0", True, SamplingConfig(top_k=3), False, 9, ("x", "é"), 123)

@@ -89,7 +89,7 @@ class RayWorker:
         lane = Lane(lambda: self._place.open(spec), spec.control)
         error = None
         try:
-            yield from perform(session, lane, prompts, self._warmup)
+            yield from perform([(session, lane)], prompts, self._warmup)
         except PowerError as found:
             error = found
         yield Ended(session, error)

@@ -66,7 +66,7 @@ class _Threads(Closing):
         lane = Lane(partial(self._place.open, spec), spec.control)
         error: BaseException | None = None
         try:
-            for finished in perform(session, lane, self._work.prompts, self._work.warmup):
+            for finished in perform([(session, lane)], self._work.prompts, self._work.warmup):
                 self._events.put(finished)
         except BaseException as found:  # noqa: BLE001 - raised again by whoever waits
             error = found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import combinations
 
 from power.evidence.statistics import decimal, median
 from power.plan.model import Cost
@@ -14,31 +15,42 @@ _ZERO = Fraction(0)
 
 
 def ratios(times: Iterable[Timed]) -> dict[int, Fraction]:
-    """By size, what it takes in passes of one row: the mean over cells of the medians."""
+    """By size, what it takes in passes of one row: the mean over cells of upper quartiles.
+
+    Not of medians: what pays in every other run only does not pay.
+    """
     found: dict[int, list[Fraction]] = {}
     for timed in times:
-        found.setdefault(timed.size, []).append(_middle(timed, timed.ns))
+        ordered = sorted(_over_plain(timed, timed.ns))
+        found.setdefault(timed.size, []).append(ordered[3 * (len(ordered) - 1) // 4])
     return {size: _mean(spent) for size, spent in found.items()}
 
 
 def turns(passes: Iterable[Timed]) -> tuple[Fraction, Fraction]:
     """What a pass takes longer behind one of another size: (always, for each row less).
 
-    Means over all numbers of cells. At each, the first is the median over sizes of what a
-    pass took longer behind one of one row than behind its own size; the second that of
-    what a pass of one row took longer still behind one of that size, by row. None is
-    below 0: what was only noise is nothing.
+    Means over all numbers of cells. At each, a line is laid through what it takes longer
+    to go from one row to a size and back: its height is two turns, its slope what a row
+    costs. Both are medians (Theil and Sen), and neither is below 0: what was only noise
+    is nothing.
     """
     found: list[tuple[Fraction, Fraction]] = []
     for group in _by_cells(passes):
-        wide = [timed for timed in group if timed.size > 1 and timed.first_ns]
-        turn = _longer(_middle(one, one.first_ns) - _middle(one, one.ns) for one in wide)
+        trips = [(one.size - 1, _trip(one)) for one in group if one.size > 1 and one.back_ns]
         by_row = _longer(
-            (_middle(one, one.back_ns) - 1 - turn) / (one.size - 1) for one in wide if one.back_ns
+            (longer - shorter) / (far - near)
+            for (near, shorter), (far, longer) in combinations(trips, 2)
         )
-        found.append((turn, by_row))
+        both = _longer(spent - by_row * rows for rows, spent in trips)
+        found.append((both / 2, by_row))
     always, by_row_each = zip(*found, strict=True)
     return _mean(always), _mean(by_row_each)
+
+
+def _trip(timed: Timed) -> Fraction:
+    """What it takes longer to go from one row to this size and back than to stay there."""
+    there = _middle(timed, timed.first_ns) - _middle(timed, timed.ns)
+    return there + _middle(timed, timed.back_ns) - 1
 
 
 def _by_cells(passes: Iterable[Timed]) -> Iterable[list[Timed]]:
@@ -49,9 +61,12 @@ def _by_cells(passes: Iterable[Timed]) -> Iterable[list[Timed]]:
 
 
 def _middle(timed: Timed, ns: Sequence[int]) -> Fraction:
-    """The median of `ns` over the pass of one row that was timed just before each."""
-    pairs = zip(ns, timed.plain_ns, strict=True)
-    return median([Fraction(spent, plain) for spent, plain in pairs])
+    return median(_over_plain(timed, ns))
+
+
+def _over_plain(timed: Timed, ns: Sequence[int]) -> list[Fraction]:
+    """Each of `ns` over the pass of one row that was timed just before it."""
+    return [Fraction(spent, plain) for spent, plain in zip(ns, timed.plain_ns, strict=True)]
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:

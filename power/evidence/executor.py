@@ -62,8 +62,8 @@ class InOrder:
     """Runs one session after another, in this process: the one way to time anything.
 
     Arms that one worker can run share it for a round, and take turns prompt by prompt:
-    two processes with the same model differ in speed by where their memory happens to
-    lie, for as long as they live, and that is no property of an arm.
+    two processes with the same model can differ in speed by where their memory happens
+    to lie, for as long as they live, and that is no property of an arm.
     """
 
     lanes: Sequence[Lane]

@@ -299,7 +299,7 @@ class Timed:
 
     size: rows of a pass, or the longest length of a proposal. drafted: tokens that
     were proposed, the same in every repeat; 0 for a pass. ns: of a pass, right behind
-    one of its own size. plain_ns: just before, of a pass of one row behind another one.
+    one of its own size. plain_ns: just before, of a pass of one row behind others like it.
     first_ns: of a pass, behind one of one row. back_ns: of a pass of one row, behind this one.
     """
 

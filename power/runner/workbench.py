@@ -39,6 +39,9 @@ from power.runner.observed import (
 from power.speculation.controller import Controller
 from power.speculation.protocols import Behind, Proposer, Sampler
 
+_SETTLING = 3
+"""Passes of one row until their time no longer shows what came before them."""
+
 NATURAL = 0  # rows of a session whose passes have the tokens they are given
 Ahead = Callable[[int], None]
 """Called before native calls: with the tokens of a prompt that comes next, or 0 for a pass."""
@@ -172,8 +175,9 @@ def _passes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterato
 
 
 def _plain(session: Session, cells: int, curve: Curve, ahead: Ahead) -> int:
-    """The time of a pass of one row behind another one, in ns."""
-    _pass(session, cells, curve, ahead, 1)
+    """The time of a pass of one row behind others like it, in ns."""
+    for _ in range(_SETTLING):
+        _pass(session, cells, curve, ahead, 1)
     return _pass(session, cells, curve, ahead, 1)
 
 

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     help="One more arm, the first: the first plan and shape with no proposer.",
 )
 @count_option(
-    "--samples", "Samples of each prompt in each arm, each in a fresh worker.", default=5, most=1000
+    "--samples",
+    "Samples of each prompt in each arm, one a round; every round has fresh workers.",
+    default=5,
+    most=1000,
 )
 @count_option(
     "--warmup",
@@ -80,6 +83,7 @@ def command(
 ) -> None:
     """Time the plans LOCK... on prompts: arms alternated, a signed receipt for each sample.
 
+    A plan and its control take turns in one worker, prompt by prompt, a fresh one each round.
     The host is watched first: one that is not quiet enough is not measured on.
     Texts that end early, outputs that do not repeat, and an engine or a host that
     changes under way fail the bench.

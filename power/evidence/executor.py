@@ -24,7 +24,7 @@ Opener = Callable[[], AbstractContextManager[tuple[batch.Generator, batch.Chat]]
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """How one arm is run: a fresh worker for each session.
+    """How one arm is run: with a fresh worker each round.
 
     worker: what the worker is loaded with; lanes of which it is the same can share one.
     """

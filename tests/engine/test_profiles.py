@@ -54,7 +54,7 @@ USES: Mapping[str, Use] = {
     "lookup-cpu": Use("walk", "prompt-lookup", 7, 7),
     "serial-cpu": Use("walk", "prompt-lookup", 6, 6),
     "tuned-qwen-coder": Use("walk", "prompt-lookup", 2, 2),
-    "tuned-smollm2": Use("walk", "ngram-context", 11, 11),
+    "tuned-smollm2": Use("walk", "ngram-context", 10, 10),
     "balanced": Use("qwen35", "mtp", 7, 7),
     "short-task": Use("qwen35", "mtp", 6, 6),
     "adaptive": Use("qwen35", "mtp", 10, 6),

@@ -17,6 +17,7 @@ from power.receipt.digests import sha256
 from power.receipt.keys import load_public
 from power.receipt.trust import trust_in
 
+BOTH = pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
 FOLDER = shipped("profiles") / "evidence" / "tuned"
 
 
@@ -30,12 +31,19 @@ def profile_of(model: str) -> Profile:
     return load_profile(FOLDER.parent.parent / f"tuned-{model}.toml").profile
 
 
-def test_the_package_holds_and_the_profile_has_its_figures(held: Package) -> None:
-    assert (len(held.reports), held.receipts) == (1, 84)
-    data = (FOLDER / "tuned-smollm2.bench.json").read_bytes()
-    profile = profile_of("smollm2")
+def test_the_package_holds_both_benches(held: Package) -> None:
+    """Two arms on 14 prompts: seven rounds of the one, one of the other."""
+    assert (len(held.reports), held.receipts) == (2, 2 * 14 * (7 + 1))
+
+
+@BOTH
+def test_what_was_timed_is_in_it_and_the_profile_has_its_figures(held: Package, model: str) -> None:
+    name = f"tuned-{model}.bench.json"
+    data = (FOLDER / name).read_bytes()
+    assert held.files[name] == sha256(data)
+    profile = profile_of(model)
     (entry,) = (e for e in profile.evidence if e.report_sha256 == sha256(data))
-    assert entry.report == "evidence/tuned/tuned-smollm2.bench.json"
+    assert entry.report == f"evidence/tuned/{name}"
     control, plan = json.loads(data)["figures"]
     assert entry.figures == {
         "control_decode_median_tok_s": float(control["decode_tok_s"]["median"]),
@@ -44,7 +52,7 @@ def test_the_package_holds_and_the_profile_has_its_figures(held: Package) -> Non
     }
 
 
-@pytest.mark.parametrize("model", ["smollm2", "qwen-coder"])
+@BOTH
 def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(held: Package, model: str) -> None:
     data = (FOLDER / f"tuned-{model}.tune.json").read_bytes()
     assert held.files[f"tuned-{model}.tune.json"] == sha256(data)
@@ -60,9 +68,10 @@ def test_what_was_tuned_is_in_it_and_the_profile_has_its_figures(held: Package, 
     }
 
 
-def test_the_plan_that_was_timed_is_of_the_profile_as_it_is() -> None:
-    text = (FOLDER / "tuned-smollm2.bench.plan.lock").read_text("utf-8")
-    plan = loads(text, "tuned-smollm2.bench.plan.lock")
-    profile = profile_of("smollm2")
+@BOTH
+def test_the_plan_that_was_timed_is_of_the_profile_as_it_is(model: str) -> None:
+    name = f"tuned-{model}.bench.plan.lock"
+    plan = loads((FOLDER / name).read_text("utf-8"), name)
+    profile = profile_of(model)
     assert plan.profile is not None
     assert plan.profile.sha256 == profile_sha256(profile)

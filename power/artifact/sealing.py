@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
@@ -20,6 +21,9 @@ from power.artifact.opened import OpenFile
 from power.diagnostics import fail
 
 _NAME_LIMIT = 200  # memfd_create(2) allows 249 bytes
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_HINT = "run on Linux 3.17 or later, outside a sandbox that forbids memfd_create"
+_WAITS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +80,34 @@ def _seal(file: OpenFile, meter: Meter) -> SealedFile:
     try:
         digest = _copy(file, fd, meter)
         file.check_unchanged()
-        fcntl.fcntl(
-            fd,
-            fcntl.F_ADD_SEALS,
-            fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
-        )
+        close_to_writers(fd)
     except OSError as error:
         os.close(fd)
         if error.errno in {errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT}:
             _no_memory(file.size, None)
-        _unsupported(str(error.strerror))
+        _unsupported(str(error.strerror), "run it again" if error.errno == errno.EBUSY else _HINT)
     except BaseException:
         os.close(fd)
         raise
     return SealedFile(file.name, fd, file.size, digest)
+
+
+def close_to_writers(fd: int) -> None:
+    """Add every seal; raises OSError where that is impossible.
+
+    EBUSY says that something in the kernel still holds a page, as compaction and memory
+    monitors do for moments: the seal against writing waits for them 0.15 s, and here again.
+    """
+    for wait in _WAITS_S:
+        try:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(wait)
+        else:
+            return
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
 
 
 def _copy(file: OpenFile, fd: int, meter: Meter) -> str:
@@ -117,12 +135,12 @@ def _no_memory(needed: int, free: int | None) -> NoReturn:
     )
 
 
-def _unsupported(reason: str) -> NoReturn:
+def _unsupported(reason: str, hint: str = _HINT) -> NoReturn:
     fail(
         "P233",
         "artifacts cannot be sealed in memory here, so what was hashed could change "
         "before it is loaded",
         expected="Linux with memfd_create and file seals",
         found=reason,
-        hint="run on Linux 3.17 or later, outside a sandbox that forbids memfd_create",
+        hint=hint,
     )

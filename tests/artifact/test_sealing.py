@@ -1,5 +1,6 @@
 """Sealed copies: the bytes that were hashed, and nobody can change them."""
 
+import errno
 import fcntl
 import hashlib
 import mmap
@@ -129,3 +130,32 @@ def test_memory_that_runs_out_on_the_way_is_the_same_error(
         seal_files(files)
     assert caught.value.diagnostics[0].code == "P234"
     assert _descriptors() == before
+
+
+@pytest.mark.parametrize(("busy", "refused"), [(1, False), (3, False), (99, True)])
+def test_a_page_that_the_kernel_holds_for_a_moment_is_waited_for(
+    files: list[OpenFile], monkeypatch: pytest.MonkeyPatch, busy: int, refused: bool
+) -> None:
+    real, calls, waits = fcntl.fcntl, 0, list[float]()
+
+    def held(fd: int, command: int, value: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls <= busy:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return real(fd, command, value)
+
+    monkeypatch.setattr("power.artifact.sealing.fcntl.fcntl", held)
+    monkeypatch.setattr("power.artifact.sealing.time.sleep", waits.append)
+    if refused:
+        with pytest.raises(PowerError) as error:
+            seal_files(files[:1])
+        (found,) = error.value.diagnostics
+        assert (found.code, found.hint) == ("P233", "run it again")
+        assert len(waits) == 6
+        return
+    (sealed,) = seal_files(files[:1])
+    assert len(waits) == busy
+    with pytest.raises(OSError, match="not permitted"):
+        os.write(sealed.fd, b"x")
+    sealed.close()

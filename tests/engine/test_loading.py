@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from power.artifact.sealing import close_to_writers
 from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig
 from power.backends.llamacpp import BACKEND
@@ -67,8 +68,7 @@ def test_a_sealed_memory_file_loads(lab: Any) -> None:
     try:
         with open(fd, "wb", closefd=False) as file:
             file.write(lab.models["target"][0].read_bytes())
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        close_to_writers(fd)
         engine = open_fds(fd)
     finally:
         os.close(fd)

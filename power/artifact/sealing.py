@@ -98,16 +98,15 @@ def close_to_writers(fd: int) -> None:
     EBUSY says that something in the kernel still holds a page, as compaction and memory
     monitors do for moments: the seal against writing waits for them 0.15 s, and here again.
     """
-    for wait in _WAITS_S:
+    for wait in (*_WAITS_S, None):
         try:
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
         except OSError as error:
-            if error.errno != errno.EBUSY:
+            if error.errno != errno.EBUSY or wait is None:
                 raise
             time.sleep(wait)
         else:
             return
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
 
 
 def _copy(file: OpenFile, fd: int, meter: Meter) -> str:

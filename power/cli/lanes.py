@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -71,17 +71,12 @@ class Lanes(Closing):
         self.arms.append(
             Arm(unique, control, locked, None if certified is None else certified.data)
         )
-        self.lanes.append(Lane(partial(self._place.open, spec), control, _worker(spec)))
+        self.lanes.append(Lane(partial(self._place.open, spec), control, spec.loaded))
         self.specs.append(spec)
 
     def close(self) -> None:
         """Give the memory of artifacts back."""
         self._place.close()
-
-
-def _worker(spec: LaneSpec) -> Hashable:
-    """What a worker is loaded with, whoever proposes."""
-    return spec.plan, spec.lock, spec.roots
 
 
 @contextmanager

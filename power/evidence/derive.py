@@ -251,20 +251,20 @@ def _check_complete(journal: Journal, prompts: Sequence[str]) -> None:
             found=len(prompts),
             hint=_BROKEN,
         )
-    wanted = cells(journal, prompts)
+    arms = [arm.name for arm in design.arms]
+    planned = Design(len(arms), len(prompts), design.rounds)
+    wanted = {(cell.round, arms[cell.arm], prompts[cell.prompt]) for cell in planned.cells()}
     found = [(line.round, line.arm, line.prompt) for line in journal.samples]
-    if len(found) != len(set(found)) or set(found) != set(wanted):
+    if len(found) != len(set(found)) or set(found) != wanted:
         fail(
             "P852",
             "the samples are not those that were planned",
             place=str(journal.path),
-            expected=f"{len(wanted)} samples, each once",
-            found=f"{len(set(found) & set(wanted))} of them in {len(found)} lines",
+            expected=f"{planned.size} samples, each once",
+            found=f"{len(set(found) & wanted)} of them in {len(found)} lines",
             hint="run the same `power bench` again: it goes on where it ended",
         )
-    arms = [arm.name for arm in design.arms]
     order = [cell_of(line, arms, prompts) for line in journal.samples]
-    planned = Design(len(arms), len(prompts), design.rounds)
     if design.kind == "speed" and not planned.allows(order):
         fail(
             "P852",
@@ -290,16 +290,6 @@ def _check_preflights(journal: Journal, plans: Sequence[Plan]) -> None:
                 found=f"{len(record.gates)} gates, passed: {record.passed}",
                 hint=_BROKEN,
             )
-
-
-def cells(journal: Journal, prompts: Sequence[str]) -> Sequence[tuple[int, str, str]]:
-    """Every sample of the journal's design by name, in order."""
-    design = journal.design
-    if design is None:
-        return ()
-    arms = [arm.name for arm in design.arms]
-    plain = Design(len(arms), len(prompts), design.rounds)
-    return [(cell.round, arms[cell.arm], prompts[cell.prompt]) for cell in plain.cells()]
 
 
 def cell_of(line: SampleLine, arms: Sequence[str], prompts: Sequence[str]) -> Cell:

@@ -71,7 +71,7 @@ class InOrder:
     warmup: int
 
     def run(self, sessions: Iterable[Session]) -> Runs:
-        """As `Executor.run`, in the order of the sessions."""
+        """As `Executor.run`, round by round."""
         for work in self._together(sessions):
             yield from perform(work, self.prompts, self.warmup)
 

@@ -23,6 +23,8 @@ from power.runner.runner import Runner
 Guard = Callable[[Callable[[], None]], AbstractContextManager[None]]
 """Given a runner's `cancel`: within the block, whoever is to end its request calls that."""
 
+Loaded = tuple[bytes, Path, tuple[Path, ...]]
+
 
 @dataclass(frozen=True, slots=True)
 class LaneSpec:
@@ -38,6 +40,11 @@ class LaneSpec:
     roots: tuple[Path, ...]
     control: bool
     certified: Certified | None = None
+
+    @property
+    def loaded(self) -> Loaded:
+        """What a worker of it is loaded with: plan and artifacts, whoever proposes."""
+        return self.plan, self.lock, self.roots
 
 
 @dataclass
@@ -60,7 +67,7 @@ class Workplace(Closing):
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
         self._lock = Lock()
-        self._kept: dict[tuple[bytes, Path, tuple[Path, ...]], _Kept] = {}
+        self._kept: dict[Loaded, _Kept] = {}
 
     @contextmanager
     def open(self, lane: LaneSpec) -> Iterator[tuple[Runner, Chat]]:
@@ -79,7 +86,7 @@ class Workplace(Closing):
 
     @contextmanager
     def _using(self, lane: LaneSpec) -> Iterator[_Kept]:
-        key = (lane.plan, lane.lock, lane.roots)
+        key = lane.loaded
         with self._lock:
             kept = self._kept.get(key)
             if kept is None:

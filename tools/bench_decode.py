@@ -29,6 +29,7 @@ from power.backends.interface import Engine, SamplingConfig
 from power.backends.llamacpp import sampler
 from power.backends.llamacpp.context import Context
 from power.backends.llamacpp.library import native
+from power.runner.host import usable_cores
 from power.speculation.outcome import Outcome, Phase, Settings
 from tools.harness import ARTIFACTS, CONTEXT, opened, prompts, request
 
@@ -140,7 +141,7 @@ def main() -> int:
     parser.add_argument("model", type=Path, nargs="?", default=DEFAULT)
     parser.add_argument("--tokens", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     options = parser.parse_args()
     best = {off: float("inf"), bare: float("inf")}
     python = float("inf")

@@ -33,7 +33,7 @@ def child(arm: str, path: Path) -> dict[str, float]:
     from power.artifact.hashing import hash_files
     from power.artifact.opened import open_file
     from power.artifact.sealing import seal_files
-    from power.backends.llamacpp.context import Context, ContextConfig, default_threads
+    from power.backends.llamacpp.context import Context, ContextConfig
     from power.backends.llamacpp.library import native
     from power.backends.llamacpp.model import LOAD_MMAP, LOAD_READ, Model
 
@@ -51,7 +51,7 @@ def child(arm: str, path: Path) -> dict[str, float]:
     hashed = time.perf_counter()
     mode = LOAD_MMAP if arm.startswith("map") else LOAD_READ
     model = Model([fd], what="target", load_mode=mode)
-    context = Context(model, ContextConfig(512, 64, 1, default_threads()))
+    context = Context(model, ContextConfig(512, 64, 1, 1))
     context.decode([1], 0, outputs=1)
     ready = time.perf_counter()
     loaded = _private() - before

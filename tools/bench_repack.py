@@ -16,6 +16,7 @@ from typing import Any
 
 from power.backends.interface import Engine, SamplingConfig
 from power.diagnostics import PowerError, as_text
+from power.runner.host import usable_cores
 from tools.harness import ARTIFACTS, opened, prompts
 
 DEFAULT = ARTIFACTS / "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -48,7 +49,7 @@ def main() -> int:
     )
     parser.add_argument("model", type=Path, nargs="?", default=DEFAULT)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=int, default=usable_cores())
     options = parser.parse_args()
     shape = {"rows": None, "draft_max": max(ROWS) - 1, "threads": options.threads}
     try:

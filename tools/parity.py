@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from power.backends.interface import Engine, SamplingConfig
+from power.runner.host import usable_cores
 from power.runner.observed import MarginSampler
 from power.speculation.outcome import Outcome
 from tools.harness import ARTIFACTS, Prompt, opened, prompts, run
@@ -69,7 +70,7 @@ class Line:
         self.counts[arm] = (outcome.counters.drafted, outcome.counters.accepted)
 
 
-def measure(case: Case, lines: Sequence[Line], tokens: int, threads: int | None) -> None:
+def measure(case: Case, lines: Sequence[Line], tokens: int, threads: int) -> None:
     """Run every arm over every prompt, one engine at a time."""
     target = ARTIFACTS / case.target
     both: dict[str, Any] = {"prefill_batch": 256, "threads": threads}
@@ -160,7 +161,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="prompts of the set to leave out")
     parser.add_argument("--prompts", type=int, help="prompts to run from there on (all)")
     parser.add_argument("--tokens", type=int, default=128, help="most tokens a prompt (128)")
-    parser.add_argument("--threads", type=int, help="of the engine (physical cores)")
+    parser.add_argument(
+        "--threads", type=int, default=usable_cores(), help="of the engine (usable cores)"
+    )
     options = parser.parse_args()
     case = CASES[options.case]
     for name in filter(None, (case.target, case.draft)):

@@ -119,7 +119,7 @@ class EngineConfig:
     backend_sampling: bool = False
     gpu_layers: int | Literal["all"] = "all"
     main_gpu: int = 0
-    threads: int | None = None
+    threads: int = 1
     cuda_high_priority: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from power.backends.errors import EngineError
 from power.backends.llamacpp.batch import Batch, Rows
@@ -54,12 +52,6 @@ class ContextConfig:
     other: Context | None = None
     causal: bool = True
     widths: tuple[int, ...] = ()
-
-
-def default_threads() -> int:
-    """Physical cores that this process may use: a second thread of a core only adds waiting."""
-    allowed = len(os.sched_getaffinity(0))
-    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
 
 
 class Context:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from power.backends.errors import EngineError
 from power.backends.interface import EngineConfig, Proposer
-from power.backends.llamacpp.context import Context, ContextConfig, default_threads
+from power.backends.llamacpp.context import Context, ContextConfig
 from power.backends.llamacpp.model import Model
 from power.diagnostics import fail
 
@@ -102,7 +102,7 @@ def draft_shape(config: EngineConfig) -> ContextConfig:
         cells=cells,
         batch=min(max(config.prefill_batch, config.draft_max + 2), cells),
         rows=1,
-        threads=config.threads or default_threads(),
+        threads=config.threads,
         flash_attention=config.flash_attention,
         offload=config.gpu_layers != 0,
     )

@@ -17,7 +17,7 @@ from power.backends.interface import (
     Session,
     Vocabulary,
 )
-from power.backends.llamacpp.context import Context, ContextConfig, default_threads
+from power.backends.llamacpp.context import Context, ContextConfig
 from power.backends.llamacpp.drafters import DRAFTERS
 from power.backends.llamacpp.drafting import Drafting, Host, MakeDrafting, rounded
 from power.backends.llamacpp.identity import read_identity
@@ -190,7 +190,7 @@ def _target_shape(config: EngineConfig, snapshots: int) -> ContextConfig:
         cells=cells,
         batch=min(max(config.prefill_batch, config.batch, rows, snapshots + 2), cells),
         rows=rows,
-        threads=config.threads or default_threads(),
+        threads=config.threads,
         micro_batch=config.micro_batch,
         flash_attention=config.flash_attention,
         offload=config.gpu_layers != 0,

@@ -7,6 +7,7 @@ only described.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +48,7 @@ def open_named(path: Path, *, anywhere: bool = False) -> OpenArtifact:
 
     anywhere: links are followed out of its folder too. Raises as `OpenArtifact.open`.
     """
-    roots = [path.parent, *([path.resolve().parent] if anywhere else [])]
+    roots = [path.parent, *([Path(os.path.realpath(path)).parent] if anywhere else [])]
     try:
         return OpenArtifact.open(path.name, roots)
     except PowerError as error:

@@ -15,8 +15,10 @@ from power.cli.console import (
     OUT_OF_MEMORY,
     drop_stdout,
     open_standard_streams,
+    own_fault,
     unwritable,
     wants_color,
+    wants_traceback,
     write_json,
     write_stderr,
 )
@@ -120,6 +122,11 @@ def run() -> None:
         # Only `--help` and `--version` print without `write_stdout`.
         drop_stdout()
         write_stderr(as_text([unwritable(error)], color=wants_color()))
+        raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
+    except Exception as error:
+        if wants_traceback(error):
+            raise
+        write_stderr(as_text([own_fault(error)], color=wants_color()))
         raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
     finally:
         hold_interrupts()

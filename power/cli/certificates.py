@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from power.cli.trusting import given_trust
 from power.plan.exactness import needs_certificate, require_level
 from power.plan.model import Plan
 from power.receipt.bundle import CERTIFICATE
 from power.receipt.certified import Certified, verify_certificate
 from power.receipt.files import default_certificate, read_signed
-from power.receipt.keys import PublicKey, load_public
-from power.receipt.trust import load_trust
+from power.receipt.keys import PublicKey
+from power.receipt.trust import trust_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,8 @@ class Backing:
     def verified(self, path: Path) -> Certified:
         """The certificate at `path`; raises as `verify_certificate`, and P605."""
         data = read_signed(path, CERTIFICATE)
-        public = None
-        if self.key is not None:
-            public = load_public(self.key)
-        elif self.trust is None and self.own is not None:
-            public = self.own()
-        trust = None if self.trust is None else load_trust(self.trust)
-        return verify_certificate(data, key=public, trust=trust, name=str(path))
+        if self.own is not None and self.key is None and self.trust is None:
+            trust = trust_in(self.own())
+        else:
+            trust = given_trust(self.key, self.trust, str(path))
+        return verify_certificate(data, trust, name=str(path))

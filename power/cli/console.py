@@ -11,13 +11,26 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+import click
+
 from power.cli.signals import is_interrupt
-from power.diagnostics import Diagnostic, ExitCode, PowerError, as_github, as_json, as_text, escape
+from power.diagnostics import (
+    Diagnostic,
+    ExitCode,
+    PowerError,
+    as_github,
+    as_json,
+    as_text,
+    escape,
+    first_line,
+)
 
 OUT_OF_MEMORY = Diagnostic(
     code="P709",
@@ -79,6 +92,33 @@ def unwritable(error: OSError) -> Diagnostic:
         message=f"standard output cannot be written: {error.strerror}",
         hint="check the space left where it goes",
     )
+
+
+def refused_by_system(error: OSError) -> Diagnostic:
+    """What a path is called that the operating system does not even look at."""
+    return Diagnostic(
+        code="P706",
+        message=f"the file cannot be read: {error.strerror or error}",
+        place=os.fsdecode(error.filename),
+        hint="check the path and its permissions",
+    )
+
+
+def own_fault(error: Exception) -> Diagnostic:
+    """What an error is called that nothing foresaw: no verdict, and no traceback."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return Diagnostic(
+        code="P710",
+        message="this is a fault in Power itself: no verdict was reached",
+        place=f"{Path(last.filename).name}:{last.lineno} in {last.name}",
+        found=first_line(error),
+        hint="report it with what `python -X dev -m power` and the same arguments print",
+    )
+
+
+def wants_traceback(error: BaseException) -> bool:
+    """Whether `error` passes through: a usage error of click's, or Python's development mode."""
+    return isinstance(error, click.ClickException | click.exceptions.Exit) or sys.flags.dev_mode
 
 
 def write_stderr(text: str) -> None:
@@ -179,6 +219,12 @@ class Verb:
         elif isinstance(error, MemoryError):
             self._diagnostics.append(OUT_OF_MEMORY)
             self.exit_code = ExitCode.ENGINE_FAILED
+        elif isinstance(error, OSError) and error.filename is not None:
+            self._diagnostics.append(refused_by_system(error))
+            self.exit_code = ExitCode.CANNOT_JUDGE
+        elif isinstance(error, Exception) and trace is not None and not wants_traceback(error):
+            self._diagnostics.append(own_fault(error))
+            self.exit_code = ExitCode.CANNOT_JUDGE
         elif error is not None:
             return
         try:

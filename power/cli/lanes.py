@@ -12,10 +12,11 @@ from power.cli.certificates import Backing
 from power.cli.console import Verb
 from power.cli.execution import Execution
 from power.cli.signals import on_interrupt
-from power.diagnostics import escape
+from power.diagnostics import escape, fail
 from power.evidence.bench import Arm
 from power.evidence.derive import Locked
 from power.evidence.executor import Lane
+from power.evidence.journal import MAX_ARMS
 from power.evidence.workplace import LaneSpec, Workplace
 from power.plan.lock import dumps
 from power.plan.model import Plan
@@ -43,6 +44,14 @@ class Lanes(Closing):
         self.arms: list[Arm] = []
         self.lanes: list[Lane] = []
         self.specs: list[LaneSpec] = []
+        if len(locks) + control > MAX_ARMS:
+            fail(
+                "P704",
+                "there are too many plans to time against each other",
+                expected=f"at most {MAX_ARMS} arms, the control one of them",
+                found=f"{len(locks) + control}",
+                hint="leave some out, or run them in two benches",
+            )
         executions = [(Execution(verb, lock, roots, backing), lock) for lock in locks]
         if control:
             alone = Execution(verb, locks[0], roots, backing, control=True)

@@ -40,11 +40,13 @@ class PromptOptions:
         return [name for name, value in values.items() if value is not None]
 
     def check(self) -> None:
-        """Refuse combinations that do not say one thing (P704)."""
+        """Refuse combinations that do not say one thing (P704), and what is no text (P705)."""
         if self.prompt is not None and self.prompt_file is not None:
             fail("P704", "`--prompt` and `--prompt-file` exclude each other", hint="give one")
         if self.system is not None and not self.chat:
             fail("P704", "`--system` needs `--chat`", hint="add `--chat`")
+        for place, text in (("--system", self.system or ""), *(("--stop", s) for s in self.stop)):
+            _decoded(os.fsencode(text), place)
 
 
 def read_prompt(options: PromptOptions) -> str:
@@ -56,7 +58,7 @@ def read_prompt(options: PromptOptions) -> str:
     options.check()
     if options.prompt is not None:
         # Bytes of an argument that are not UTF-8 reach Python as lone surrogates.
-        return _decoded(options.prompt.encode("utf-8", "surrogateescape"), "--prompt")
+        return _decoded(os.fsencode(options.prompt), "--prompt")
     if options.prompt_file is not None:
         return _decoded(_read(options.prompt_file), str(options.prompt_file))
     if sys.stdin is None or sys.stdin.isatty():
@@ -118,10 +120,10 @@ def _decoded(data: bytes, place: str) -> str:
     except UnicodeDecodeError as error:
         fail(
             "P705",
-            "the prompt is not UTF-8",
+            "the text is not UTF-8",
             place=f"{place}: byte {error.start}",
             found=f"0x{data[error.start]:02x}",
-            hint="save the prompt as UTF-8",
+            hint="give it as UTF-8",
         )
 
 

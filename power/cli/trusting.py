@@ -17,7 +17,7 @@ def given_trust(key: Path | None, trust: Path | None, place: str) -> Trust:
     if key is not None and trust is not None:
         fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
     if key is not None:
-        return trust_in(load_public(key), "the given key")
+        return trust_in(load_public(key))
     if trust is not None:
         return load_trust(trust)
     return fail(

@@ -7,7 +7,7 @@ them to the edge of the program, where `render` prints them and the registry
 
 from power.diagnostics.codes import CODES, Code, ExitCode, explain
 from power.diagnostics.model import Diagnostic, PowerError, Span, fail
-from power.diagnostics.render import as_github, as_json, as_text, counted, escape
+from power.diagnostics.render import as_github, as_json, as_text, counted, escape, first_line
 
 __all__ = [
     "CODES",
@@ -23,4 +23,5 @@ __all__ = [
     "escape",
     "explain",
     "fail",
+    "first_line",
 ]

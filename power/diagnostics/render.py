@@ -44,6 +44,12 @@ def counted(number: int, word: str, many: str | None = None) -> str:
     return f"{number or 'no'} {word if number == 1 else many or f'{word}s'}"
 
 
+def first_line(error: BaseException) -> str:
+    """`KeyError: 'x'`: what kind of error, and the first line of what it says."""
+    told = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+
+
 def as_text(diagnostics: Iterable[Diagnostic], *, color: bool = False) -> str:
     """One block a diagnostic, in the layout of docs/reference/cli.md."""
     return "\n".join(_block(d, color=color) for d in diagnostics)

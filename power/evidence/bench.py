@@ -177,7 +177,7 @@ def _basis(bench: Bench, key: PrivateKey) -> Basis:
         locks={arm.name: arm.locked for arm in bench.arms},
         prompts={prompt.id: prompt for prompt in bench.prompts},
         certificates={
-            arm.name: verify_certificate(arm.certificate, trust=trust, name=f"of arm {arm.name}")
+            arm.name: verify_certificate(arm.certificate, trust, name=f"of arm {arm.name}")
             for arm in bench.arms
             if arm.certificate is not None
         },

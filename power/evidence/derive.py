@@ -137,7 +137,7 @@ def measure(
         _refuse(line, "names an arm or a prompt that this bench does not have", None, None)
     locked = basis.locks[line.arm]
     verified = verify_receipt(
-        receipt, trust=basis.trust, plan=locked.data, output=line.output, name=line.receipt
+        receipt, basis.trust, plan=locked.data, output=line.output, name=line.receipt
     )
     if verified.receipt_id != line.receipt_id:
         _refuse(line, "has another receipt", line.receipt_id, verified.receipt_id)
@@ -189,7 +189,7 @@ def _certificates(
             data = read(name)
         except PowerError:  # whether one is needed, the receipts say
             continue
-        found[arm.name] = verify_certificate(data, trust=trust, name=name)
+        found[arm.name] = verify_certificate(data, trust, name=name)
     return found
 
 

@@ -83,7 +83,7 @@ def open_index(data: bytes, trust: Trust, name: str) -> tuple[IndexStatement, st
 
     Raises PowerError: as `authenticate` and `parse`, and P853 for a file named twice.
     """
-    authentic = authenticate(data, key=None, trust=trust, name=name, kind=_KIND)
+    authentic = authenticate(data, trust, name=name, kind=_KIND)
     statement = parse(authentic.envelope, IndexStatement, PREDICATE_TYPE, name, _KIND)
     if len(statement.files) != len(statement.subject):
         fail(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from power.artifact.closing import Closing
 from power.diagnostics import Span, fail
@@ -24,7 +24,18 @@ from power.runner.line_file import LineFile, Words
 SCHEMA = "power.bench-journal.v1"
 _WORDS = Words("journal", "bench", "-o", damaged="P803", unwritable="P804")
 
+MAX_ARMS = 16
+
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+def _utf8(text: str) -> str:
+    text.encode()
+    return text
+
+
+Utf8 = Annotated[str, AfterValidator(_utf8)]
+"""Text without lone surrogates, which JSON can hold and no output is."""
 
 
 class ArmLine(Part):
@@ -55,7 +66,7 @@ class DesignLine(Part):
     """
 
     kind: Literal["speed", "tasks"]
-    arms: Annotated[list[ArmLine], Field(min_length=1, max_length=16)]
+    arms: Annotated[list[ArmLine], Field(min_length=1, max_length=MAX_ARMS)]
     prompts_sha256: Hex
     prompts: Annotated[int, Field(ge=1)]
     rounds: Annotated[int, Field(ge=1, le=1000)]
@@ -75,10 +86,17 @@ class DesignLine(Part):
         return [other.name for other in self.arms if other.lock_sha256 == arm.lock_sha256][-1]
 
 
+class PromptLine(Part):
+    """A prompt as the chat template made it. id: the prompt's."""
+
+    id: str
+    text: Utf8
+
+
 class SampleLine(Part):
     """One finished sample: which one, its receipt, and what came out.
 
-    text: the output; as base64 where it is no UTF-8.
+    text: the output; instead as base64 where it is no UTF-8.
     """
 
     round: Annotated[int, Field(ge=1)]
@@ -87,15 +105,27 @@ class SampleLine(Part):
     receipt: FileName
     receipt_id: Hex
     ids: list[TokenId]
-    text: str | None = None
+    text: Utf8 | None = None
     text_base64: str | None = None
+
+    @model_validator(mode="after")
+    def _output_is_there(self) -> Self:
+        if (self.text is None) == (self.text_base64 is None):
+            message = "a sample has its `text` or its `text_base64`"
+            raise ValueError(message)
+        try:
+            self.output  # noqa: B018 - whether it can be read
+        except ValueError as error:
+            message = "the output of a sample is neither text nor base64"
+            raise ValueError(message) from error
+        return self
 
     @property
     def output(self) -> bytes:
         """The output text, byte for byte."""
         if self.text is not None:
-            return self.text.encode("utf-8", "surrogatepass")
-        return base64.b64decode(self.text_base64 or "")
+            return self.text.encode()
+        return base64.b64decode(self.text_base64 or "", validate=True)
 
 
 def output_fields(output: bytes) -> dict[str, str]:
@@ -130,14 +160,13 @@ class Journal:
                     self.preflights.append(Preflight.model_validate(body))
                 case "sample" if number > 1:
                     self.samples.append(SampleLine.model_validate(body))
-                case "prompt" if number > 1 and isinstance(body, dict):
-                    self.rendered[str(body["id"])] = str(body["text"])
+                case "prompt" if number > 1:
+                    prompt = PromptLine.model_validate(body)
+                    self.rendered[prompt.id] = prompt.text
                 case _:
                     self._refuse(number, f"`{kind}` is no line of a journal here")
         except ValidationError as error:
             self._refuse(number, str(error.errors(include_url=False)[0]["msg"]))
-        except KeyError as error:
-            self._refuse(number, f"{error} is missing")
 
     def _refuse(self, number: int, why: str) -> NoReturn:
         fail(
@@ -183,8 +212,7 @@ class OpenJournal(Journal, Closing):
     def add_prompt(self, prompt: str, text: str) -> None:
         """Keep the text that the chat template made of a prompt."""
         if prompt not in self.rendered:
-            self._file.append({"line": "prompt", "body": {"id": prompt, "text": text}})
-            self.rendered[prompt] = text
+            self._append("prompt", PromptLine(id=prompt, text=text))
 
     def add_sample(self, sample: SampleLine) -> None:
         """Keep one finished sample; its receipt is on the disk already."""
@@ -197,6 +225,8 @@ class OpenJournal(Journal, Closing):
                 self.design = body
             case Preflight():
                 self.preflights.append(body)
+            case PromptLine():
+                self.rendered[body.id] = body.text
             case SampleLine():
                 self.samples.append(body)
 

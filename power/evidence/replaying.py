@@ -102,7 +102,7 @@ def _replay_all(
 def _replay(  # noqa: PLR0913, PLR0917 - the parts of one replay
     receipt: str, place: str, prompt: Prompt, read: Read, trust: Trust, runner: Runner, chat: Chat
 ) -> tuple[str, ...]:
-    verified = verify_receipt(read(receipt), trust=trust, name=receipt)
+    verified = verify_receipt(read(receipt), trust, name=receipt)
     asked = verified.statement.predicate.request
     request = receipts.recover_request(asked, rendered_line(prompt, chat), prompt.stop)
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from math import comb
 
@@ -21,6 +21,8 @@ COVERAGE = Fraction(95, 100)
 _CONTEXT = Context(prec=40)
 _UNIT = Decimal(10) ** -12  # of a logarithm, as the integers that are resampled
 _PLACES = 4
+_SHOWN = Decimal(10) ** -_PLACES
+_KNOWN = Decimal(10) ** -9  # what is left of the exponential of a rounded logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,14 @@ def bootstrap(ratios: Sequence[Fraction]) -> Interval:
     The prompts are resampled, not the repeats: what is asked is how the ratio
     would come out on other prompts of the kind. The draws are fixed (SEED), so the
     same ratios give the same interval. Source: Efron, Tibshirani, An Introduction
-    to the Bootstrap, 13.3.
+    to the Bootstrap, 13.3. The bounds are rounded outwards.
     """
     logs = [_log(ratio) for ratio in ratios]
     sums = sorted(_resampled(logs))
     tail = int(RESAMPLES * (1 - COVERAGE) / 2)
     low, high = sums[tail], sums[RESAMPLES - 1 - tail]
-    return Interval(_mean(logs), _exp(low, len(logs)), _exp(high, len(logs)))
+    count = len(logs)
+    return Interval(_mean(logs), _exp(low, count, ROUND_FLOOR), _exp(high, count, ROUND_CEILING))
 
 
 def mcnemar(gains: int, losses: int) -> Fraction:
@@ -91,9 +94,10 @@ def _mean(logs: Sequence[int]) -> str:
     return _exp(sum(logs), len(logs))
 
 
-def _exp(total: int, count: int) -> str:
+def _exp(total: int, count: int, rounding: str = ROUND_HALF_EVEN) -> str:
     mean = _CONTEXT.divide(Decimal(total) * _UNIT, Decimal(count))
-    return decimal(Fraction(_CONTEXT.exp(mean)), _PLACES)
+    exact = _CONTEXT.exp(mean).quantize(_KNOWN)
+    return decimal(Fraction(exact.quantize(_SHOWN, rounding)), _PLACES)
 
 
 def _resampled(logs: Sequence[int]) -> list[int]:

@@ -18,6 +18,7 @@ from power.evidence.trace import Trace, TracedCosts
 from power.manifest.formatted import formatted
 from power.manifest.meaning import meaning
 from power.manifest.merge import Effective
+from power.manifest.model import SECTIONS
 from power.plan.model import Cost
 
 _OURS = {
@@ -25,12 +26,14 @@ _OURS = {
         "spec_mode",
         "spec_draft_max",
         "spec_draft_min",
+        "spec_draft_p_min",
         "spec_mtp_recurrent_snapshots",
+        "spec_mtp_fr_vocab_size",
         "spec_mtp_adaptive",
         "controller",
         "cost",
     ),
-    "graph": ("rows", "batch"),
+    "graph": ("shape", "rows", "batch"),
 }
 """Settings that the tuned profile decides. What the manifest itself writes wins over a profile."""
 
@@ -112,25 +115,33 @@ class TuneReport(Part):
 
 
 def check_open(effective: Effective) -> None:
-    """Raise PowerError P808 for what the manifest writes itself and tuning would decide."""
-    written = [
-        (section, key)
+    """Raise PowerError P808 for what the manifest writes itself and tuning would decide.
+
+    Also for a claim of `shape`: the setting that pays may have the natural shape, of
+    which that cannot be claimed.
+    """
+    problems = [
+        Diagnostic(
+            "P808",
+            f"the manifest itself sets `{section}.{key}`, which wins over any profile",
+            spans=effective.spans((section, key, "")),
+            hint="move it into a profile, and let tuning decide",
+        )
         for section, keys in _OURS.items()
         for key in keys
         if effective.origin(section, key) == "manifest"
     ]
-    if written:
-        raise PowerError(
-            tuple(
-                Diagnostic(
-                    "P808",
-                    f"the manifest itself sets `{section}.{key}`, which wins over any profile",
-                    spans=effective.spans((section, key, "")),
-                    hint="move it into a profile, and let tuning decide",
-                )
-                for section, key in written
+    if effective.settings.exactness.level == "shape":
+        problems.append(
+            Diagnostic(
+                "P808",
+                "`shape` is claimed, and tuning may choose the natural shape, which cannot show it",
+                spans=effective.spans(("exactness", "level", "")),
+                hint="leave the claim out; make it of the tuned profile if its shape is fixed",
             )
         )
+    if problems:
+        raise PowerError(tuple(problems))
 
 
 def chosen_settings(chosen: Judged | None, cost: Cost) -> dict[str, Any]:
@@ -175,9 +186,8 @@ def profile_text(  # noqa: PLR0913 - the parts of a profile
     if rows is not None:
         graph["rows"] = rows
     document["graph"] = graph
-    for section in ("host", "sampling", "exactness", "bounds"):
-        if kept.get(section):
-            document[section] = kept[section]
+    decided = {"speculation", "graph"}
+    document |= {name: kept[name] for name in SECTIONS if name not in decided and kept.get(name)}
     document["evidence"] = [dict(evidence)]
     head = "# Made by `power tune`: the setting that its report predicts and measures.\n\n"
     text = head + tomli_w.dumps(document)

@@ -9,23 +9,25 @@ from power.diagnostics import PowerError, Span, fail
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
-    load_manifest,
-    load_profile,
+    well_formed_manifest,
+    well_formed_profile,
 )
 from power.manifest.merge import Effective, merge
+from power.manifest.read import read_bytes
 from power.manifest.rules import check_rules
 from power.manifest.shipped import profile_path
 
 
 def load_effective(path: Path, profile: str | None = None) -> Effective:
-    """Read the manifest at `path` and its profile, merge them, check the rules.
+    """Read the manifest at `path` and its profile, merge them, check every rule at once.
 
     `profile` replaces the one that the manifest names: a shipped name, or a path
     relative to the working folder. Raises `PowerError` with P1xx codes.
     """
-    loaded = load_manifest(path)
-    effective = merge(loaded, _profile_of(loaded, path, profile))
-    problems = check_rules(effective)
+    manifest = well_formed_manifest(read_bytes(path, "manifest"), str(path), path)
+    effective = merge(manifest, _profile_of(manifest, path, profile))
+    others = () if effective.profile is None else effective.profile.problems
+    problems = (*manifest.problems, *others, *check_rules(effective))
     if problems:
         raise PowerError(problems)
     return effective
@@ -33,7 +35,7 @@ def load_effective(path: Path, profile: str | None = None) -> Effective:
 
 def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> LoadedProfile | None:
     if override is not None:
-        return load_profile(profile_path(override, Path()))
+        return _well_formed(profile_path(override, Path()))
     reference = loaded.manifest.profile
     if reference is None:
         return None
@@ -41,7 +43,11 @@ def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> Loa
     found = profile_path(reference, path.parent, span)
     if reference.endswith(".toml"):
         refuse_link_outside(found, path.parent, span)
-    return load_profile(found)
+    return _well_formed(found)
+
+
+def _well_formed(path: Path) -> LoadedProfile:
+    return well_formed_profile(read_bytes(path, "profile"), str(path), path)
 
 
 def refuse_link_outside(profile: Path, folder: Path, span: Span | None) -> None:

@@ -1,4 +1,4 @@
-"""Read a manifest or a profile: every problem of the file at once, each with its place.
+"""Read a manifest or a profile: what is malformed in it at once, then what breaks a rule.
 
 `load_manifest(path)` and `load_profile(path)` read files; `parse_manifest` and
 `parse_profile` take bytes that came from elsewhere (a revision of a repository).
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from power.diagnostics import PowerError, Span, fail
+from power.diagnostics import Diagnostic, PowerError, Span, fail
 from power.manifest.file_rules import manifest_rules, profile_rules
 from power.manifest.model import Manifest, Settings
 from power.manifest.problems import diagnose
@@ -51,6 +51,11 @@ class LoadedManifest(_Located):
     source: Source
     path: Path | None = None
 
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """What its own rules find."""
+        return manifest_rules(self.manifest, self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedProfile(_Located):
@@ -60,33 +65,45 @@ class LoadedProfile(_Located):
     source: Source
     path: Path | None = None
 
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """What its own rules find."""
+        return profile_rules(self.profile, self.source)
+
+
+Loaded = TypeVar("Loaded", LoadedManifest, LoadedProfile)
+
 
 def load_manifest(path: Path) -> LoadedManifest:
     """The manifest in the file at `path`."""
-    loaded = parse_manifest(read_bytes(path, "manifest"), str(path))
-    return LoadedManifest(loaded.manifest, loaded.source, path)
+    return _sound(well_formed_manifest(read_bytes(path, "manifest"), str(path), path))
 
 
 def load_profile(path: Path) -> LoadedProfile:
     """The profile in the file at `path`."""
-    loaded = parse_profile(read_bytes(path, "profile"), str(path))
-    return LoadedProfile(loaded.profile, loaded.source, path)
+    return _sound(well_formed_profile(read_bytes(path, "profile"), str(path), path))
 
 
 def parse_manifest(data: bytes, name: str) -> LoadedManifest:
     """The manifest in `data`; `name` stands for the file in diagnostics."""
-    source, values = _values(data, name, "manifest")
-    manifest = _validate(Manifest, values, source)
-    _raise(manifest_rules(manifest, source))
-    return LoadedManifest(manifest, source)
+    return _sound(well_formed_manifest(data, name))
 
 
 def parse_profile(data: bytes, name: str) -> LoadedProfile:
     """The profile in `data`; `name` stands for the file in diagnostics."""
+    return _sound(well_formed_profile(data, name))
+
+
+def well_formed_manifest(data: bytes, name: str, path: Path | None = None) -> LoadedManifest:
+    """As `parse_manifest`, its rules (`problems`) not looked at yet."""
+    source, values = _values(data, name, "manifest")
+    return LoadedManifest(_validate(Manifest, values, source), source, path)
+
+
+def well_formed_profile(data: bytes, name: str, path: Path | None = None) -> LoadedProfile:
+    """As `parse_profile`, its rules (`problems`) not looked at yet."""
     source, values = _values(data, name, "profile")
-    profile = _validate(Profile, values, source)
-    _raise(profile_rules(profile, source))
-    return LoadedProfile(profile, source)
+    return LoadedProfile(_validate(Profile, values, source), source, path)
 
 
 def kind_of(values: Mapping[str, Any]) -> Kind | None:
@@ -129,6 +146,7 @@ def _validate(model: type[Model], values: Mapping[str, Any], source: Source) -> 
     raise PowerError(problems)
 
 
-def _raise(problems: tuple[Any, ...]) -> None:
-    if problems:
-        raise PowerError(problems)
+def _sound(loaded: Loaded) -> Loaded:
+    if loaded.problems:
+        raise PowerError(loaded.problems)
+    return loaded

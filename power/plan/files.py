@@ -39,12 +39,7 @@ def write_atomic(path: Path, data: bytes, *, overwrite: bool, mode: int = 0o644)
     except FileExistsError:
         _refuse_existing(path)
     except OSError as error:
-        fail(
-            "P441",
-            f"the file cannot be written: {error.strerror}",
-            place=str(path),
-            hint="check the folder, its permissions and the space left",
-        )
+        _refuse_unwritable(path, error)
 
 
 def write_new(contents: Mapping[Path, bytes]) -> None:
@@ -118,10 +113,16 @@ def _fill(file: IO[bytes], data: bytes, mode: int) -> None:
 def replace_text(path: Path, text: str) -> None:
     """Put `text` in the place of what the file at `path` holds; its mode stays.
 
-    Of a symbolic link, the file that it leads to is replaced. Raises PowerError P441.
+    Lone surrogates stand for bytes that were no UTF-8 (`surrogateescape`). Of a symbolic
+    link, the file that it leads to is replaced. Raises PowerError P441.
     """
-    real = path.resolve()
-    write_atomic(real, text.encode(), overwrite=True, mode=real.stat().st_mode & 0o777)
+    real = Path(os.path.realpath(path))
+    try:
+        mode = real.stat().st_mode & 0o777
+    except OSError as error:
+        _refuse_unwritable(path, error)
+    data = text.encode("utf-8", "surrogateescape")
+    write_atomic(real, data, overwrite=True, mode=mode)
 
 
 def append_text(path: Path, text: str) -> None:
@@ -134,12 +135,7 @@ def append_text(path: Path, text: str) -> None:
         with os.fdopen(os.open(path, flags, 0o644), "wb") as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        fail(
-            "P441",
-            f"the file cannot be written: {error.strerror}",
-            place=str(path),
-            hint="check the folder, its permissions and the space left",
-        )
+        _refuse_unwritable(path, error)
 
 
 def check_new(path: Path) -> None:
@@ -147,16 +143,16 @@ def check_new(path: Path) -> None:
 
     For work that is only worth doing when its result can be kept.
     """
-    if os.path.lexists(path):
-        _refuse_existing(path)
-    if not path.parent.is_dir():
-        fail(
-            "P441",
-            "the file cannot be written: its folder is not there",
-            place=str(path),
-            hint="make the folder, or choose another place",
-        )
     try:
+        if _is_there(path):
+            _refuse_existing(path)
+        if not path.parent.is_dir():
+            fail(
+                "P441",
+                "the file cannot be written: its folder is not there",
+                place=str(path),
+                hint="make the folder, or choose another place",
+            )
         _try_out(path.parent)
     except OSError as error:
         fail(
@@ -180,6 +176,24 @@ def _try_out(folder: Path) -> None:
     temporary = folder / _temporary_name()
     os.close(os.open(temporary, _NEW, 0o600))
     temporary.unlink()
+
+
+def _is_there(path: Path) -> bool:
+    """Raises OSError where no file can have that name."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _refuse_unwritable(path: Path, error: OSError) -> NoReturn:
+    fail(
+        "P441",
+        f"the file cannot be written: {error.strerror}",
+        place=str(path),
+        hint="check the folder, its permissions and the space left",
+    )
 
 
 def _refuse_existing(path: Path) -> NoReturn:

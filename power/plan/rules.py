@@ -225,18 +225,26 @@ def _adaptive(plan: Plan) -> Iterator[Finding]:
             ),
             (ADAPTIVE,),
         )
+
+
+def _clamped(plan: Plan) -> Iterator[Finding]:
+    """Where the width is clamped to the snapshots: by the guard, and while adaptive."""
+    spec = plan.speculation
     narrow, least = spec.effective_snapshots, spec.spec_draft_min
     if narrow is not None and least is not None and narrow < least:
+        when = (
+            "the adaptive width starts" if spec.spec_mtp_adaptive else "the guard clamps the width"
+        )
         yield Finding(
             Diagnostic(
                 code="P418",
-                message="the adaptive width starts below `spec_draft_min`, so no round would draft",
+                message=f"{when} below `spec_draft_min`, and no round would draft",
                 expected=f"spec_draft_min <= min(spec_draft_max, spec_mtp_recurrent_snapshots) "
                 f"= {narrow}",
                 found=f"spec_draft_min = {least}",
                 hint="lower `spec_draft_min` or raise `spec_mtp_recurrent_snapshots`",
             ),
-            (DRAFT_MIN, S, ADAPTIVE),
+            (DRAFT_MIN, S, ADAPTIVE) if spec.spec_mtp_adaptive else (DRAFT_MIN, S),
         )
 
 
@@ -374,6 +382,7 @@ _RULES: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
     _micro_batch,
     _reduced_head,
     _adaptive,
+    _clamped,
     _cost,
     _context,
     _level,

@@ -13,12 +13,12 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from power.diagnostics import Diagnostic, PowerError, fail
-from power.receipt import bundle, dsse, keys, strict_json
+from power.receipt import bundle, dsse, strict_json
 from power.receipt.bundle import RECEIPT, Kind
 from power.receipt.consistency import parse_time
 from power.receipt.predicate import STATEMENT_TYPE
 from power.receipt.shape import problems
-from power.receipt.trust import Trust, TrustedKey, trust_in
+from power.receipt.trust import Trust, TrustedKey
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -38,21 +38,14 @@ class Authentic:
     key: TrustedKey
 
 
-def authenticate(
-    data: bytes,
-    *,
-    key: keys.PublicKey | None,
-    trust: Trust | None,
-    name: str,
-    kind: Kind = RECEIPT,
-) -> Authentic:
-    """The envelope in `data`, signed by a key from outside; its payload is not read.
+def authenticate(data: bytes, trust: Trust, *, name: str, kind: Kind = RECEIPT) -> Authentic:
+    """The envelope in `data`, signed by a key of `trust`; its payload is not read.
 
-    Raises PowerError: P612 (no key given), P620 (no bundle), P621, P622, P613
-    (unknown key), P615 (revoked), P624 (signature).
+    Raises PowerError: P620 (no bundle), P621, P622, P613 (unknown key), P615
+    (revoked), P624 (signature).
     """
     envelope = bundle.decode(data, name, kind)
-    trusted = _trusted(envelope, key, trust, name, kind)
+    trusted = _trusted(envelope, trust, name, kind)
     if not envelope.signed_by(trusted.public):
         fail(
             "P624",
@@ -65,22 +58,7 @@ def authenticate(
     return Authentic(envelope, trusted)
 
 
-def _trusted(
-    envelope: dsse.Envelope,
-    key: keys.PublicKey | None,
-    trust: Trust | None,
-    name: str,
-    kind: Kind,
-) -> TrustedKey:
-    if trust is None and key is not None:
-        trust = trust_in(key, "the given key")
-    if trust is None:
-        fail(
-            "P612",
-            f"there is no key to verify with: trust never comes from the {kind.noun} itself",
-            place=name,
-            hint="give the signer's public key with `--key`, or your own list with `--trust`",
-        )
+def _trusted(envelope: dsse.Envelope, trust: Trust, name: str, kind: Kind) -> TrustedKey:
     found = trust.find(envelope.keyid)
     if found is None:
         known = ", ".join(f"{k.keyid} ({k.name})" for k in trust.keys)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from power.diagnostics import Diagnostic, PowerError
 from power.plan.exactness import Shown, shows
-from power.receipt import keys
 from power.receipt.authentic import authenticate, check_window, parse
 from power.receipt.bundle import CERTIFICATE
 from power.receipt.certificate import CERTIFICATE_TYPE, Certificate, contradictions
@@ -42,19 +41,13 @@ class Certified:
         return Shown(predicate.plan.plan_sha256, predicate.level)
 
 
-def verify_certificate(
-    data: bytes,
-    *,
-    key: keys.PublicKey | None = None,
-    trust: Trust | None = None,
-    name: str = "certificate",
-) -> Certified:
+def verify_certificate(data: bytes, trust: Trust, *, name: str = "certificate") -> Certified:
     """Verify a certificate's file against keys from outside.
 
-    Raises PowerError as `verify_receipt` does: P612, P620 to P625, P613, P615,
-    P614, and P626 when it contradicts itself.
+    Raises PowerError as `verify_receipt` does: P620 to P625, P613, P615, P614, and
+    P626 when it contradicts itself.
     """
-    authentic = authenticate(data, key=key, trust=trust, name=name, kind=CERTIFICATE)
+    authentic = authenticate(data, trust, name=name, kind=CERTIFICATE)
     statement = parse(authentic.envelope, Certificate, CERTIFICATE_TYPE, name, CERTIFICATE)
     place = f"{name}: predicate.finished"
     check_window(authentic.key, statement.predicate.finished, place)

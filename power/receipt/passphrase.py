@@ -11,6 +11,7 @@ from power.diagnostics import fail
 from power.receipt.private_files import read_private
 
 PASSPHRASE_VARIABLE = "POWER_KEY_PASSPHRASE"  # noqa: S105 - its name, not its value
+_LONGEST = 1023  # bytes that the encryption of a PEM file takes
 
 PassphraseSource = Callable[[], bytes]
 """Called only when a key turns out to be encrypted; returns at least one byte."""
@@ -21,7 +22,7 @@ def from_file(path: Path) -> PassphraseSource:
 
     def read() -> bytes:
         line = read_private(path, "passphrase file").split(b"\n", 1)[0]
-        return _not_empty(line.removesuffix(b"\r"), f"the passphrase file `{path}`")
+        return _usable(line.removesuffix(b"\r"), f"the passphrase file `{path}`")
 
     return read
 
@@ -30,7 +31,7 @@ def from_environment(variable: str = PASSPHRASE_VARIABLE) -> PassphraseSource:
     """The value of an environment variable."""
 
     def read() -> bytes:
-        return _not_empty(os.environb.get(os.fsencode(variable), b""), f"`{variable}`")
+        return _usable(os.environb.get(os.fsencode(variable), b""), f"`{variable}`")
 
     return read
 
@@ -52,7 +53,7 @@ def from_prompt(what: str, *, confirm: bool = False) -> PassphraseSource:
             fail("P604", "no passphrase was typed", hint="run the command at a terminal")
         if first != again:
             fail("P604", "the two passphrases differ", hint="try again")
-        return _not_empty(first.encode(), "the passphrase typed")
+        return _usable(first.encode(), "the passphrase typed")
 
     return read
 
@@ -73,7 +74,15 @@ def given(file: Path | None) -> PassphraseSource | None:
     return from_environment() if PASSPHRASE_VARIABLE in os.environ else None
 
 
-def _not_empty(value: bytes, where: str) -> bytes:
+def _usable(value: bytes, where: str) -> bytes:
     if not value:
         fail("P604", f"{where} is empty", hint="give a passphrase of at least one character")
+    if len(value) > _LONGEST:
+        fail(
+            "P604",
+            f"{where} is too long",
+            expected=f"at most {_LONGEST} bytes",
+            found=f"{len(value)} bytes",
+            hint="give a shorter one",
+        )
     return value

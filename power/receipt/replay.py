@@ -121,6 +121,7 @@ def _request(asked: RequestPart, prompt: Rendered, stop: tuple[str, ...]) -> Req
         text=prompt.text,
         special=asked.special_tokens,
         plain=prompt.plain,
+        rendering_ns=prompt.spent_ns,
         max_tokens=asked.max_tokens,
         seed=asked.seed,
         control=asked.control,

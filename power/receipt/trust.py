@@ -63,7 +63,7 @@ class Trust:
         return next((key for key in self.keys if key.keyid == keyid), None)
 
 
-def trust_in(public: keys.PublicKey, name: str) -> Trust:
+def trust_in(public: keys.PublicKey, name: str = "the given key") -> Trust:
     """Trust in one key, without a window (`power verify --key`)."""
     return Trust((TrustedKey(name, public, keys.keyid(public)),))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from power.artifact.hashing import Progress
 from power.diagnostics import Diagnostic, PowerError
-from power.receipt import keys
 from power.receipt.authentic import authenticate, check_window, parse
 from power.receipt.certified import Certified, against_certificate
 from power.receipt.compare import against_artifacts, against_output, against_plan
@@ -46,26 +45,25 @@ class Verified:
 
 def verify_receipt(  # noqa: PLR0913 - what a verifier may hold
     data: bytes,
+    trust: Trust,
     *,
-    key: keys.PublicKey | None = None,
-    trust: Trust | None = None,
     plan: bytes | None = None,
     output: bytes | None = None,
     certificate: Certified | None = None,
     name: str = "receipt",
 ) -> Verified:
-    """Verify a receipt file against a key from outside and whatever else is at hand.
+    """Verify a receipt file against keys from outside and whatever else is at hand.
 
     `plan` and `output` are the bytes of the plan file and of the output text;
     `certificate` one that was verified by itself; `name` is the receipt's name in messages.
 
-    Raises PowerError. Exit 2, cannot judge: P612 (no key given), P620 (no
-    receipt), P625 (signed, but not this predicate). Exit 3, trust broken: P621,
-    P622, P613 (unknown key), P615 (revoked), P624 (signature), P626 (the
-    statement contradicts itself), P630, P631, P633 (plan and output), P634 and P635
+    Raises PowerError. Exit 2, cannot judge: P620 (no receipt), P625 (signed, but not
+    this predicate). Exit 3, trust broken: P621, P622, P613 (unknown key), P615
+    (revoked), P624 (signature), P626 (the statement contradicts itself), P630, P631,
+    P633 (plan and output) and what reading the signed plan raises, P634 and P635
     (certificate). Exit 1, policy: P614 (outside the key's window).
     """
-    authentic = authenticate(data, key=key, trust=trust, name=name)
+    authentic = authenticate(data, trust, name=name)
     envelope, trusted = authentic.envelope, authentic.key
     statement = parse(envelope, Statement, PREDICATE_TYPE, name)
     finished = statement.predicate.timing.finished

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from power.plan.exactness import LEVELS
-from power.review.consequences import NOTHING, Class, Consequence, means, rule_for
+from power.review.consequences import NOTHING, Class, Consequence, Evidence, means, rule_for
 from power.review.holding import Holding
 
 
@@ -149,7 +149,11 @@ def _batch(step: Step) -> Consequence:
 def _seed(step: Step) -> Consequence | None:
     if any(side.get("sampling.temperature") for side in (step.before, step.after)):
         return None
-    return means(Class.OUTPUT, "no draws at temperature 0: only the claim names it", NOTHING)
+    return means(
+        Class.OUTPUT,
+        "no draws at temperature 0: the text stays, and the claim names the seed",
+        (Evidence.RECEIPTS,),
+    )
 
 
 def _level(step: Step) -> Consequence | None:

@@ -59,7 +59,7 @@ def _attributes(work: WorkTree) -> Iterator[Done]:
     if not lines:
         return
     file = work.root / ".gitattributes"
-    old = file.read_text("utf-8") if file.is_file() else ""
+    old = file.read_bytes().decode("utf-8", "surrogateescape") if file.is_file() else ""
     gap = "" if not old else "\n" if old.endswith("\n") else "\n\n"
     heading = "" if _HEADING in old else f"{gap}{_HEADING}\n"
     new = f"{old}{heading}" + "".join(f"{line}\n" for line in lines)
@@ -96,8 +96,8 @@ def _has(work: WorkTree, path: str) -> bool:
 
 def _config(work: WorkTree, scope: str) -> Iterator[Done]:
     for key, value in CONFIG.items():
-        now = git("config", scope, "--get", key, folder=work.root).stdout.decode().rstrip("\n")
-        there = now == value
+        now = git("config", scope, "--get", key, folder=work.root).stdout
+        there = now == f"{value}\n".encode()
         if not there:
             work.run("config", scope, key, value)
         yield Done("config", f"{key} = {value}", there)

@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from tempfile import TemporaryFile
 from typing import IO, Any, NoReturn
 
@@ -28,7 +30,7 @@ KEY = "tokenizer.chat_template"
 """The metadata key of the template that is used; KEY.NAME are named ones."""
 
 MAX_TEMPLATE = 1024 * 1024
-"""Bytes of all templates of a file together."""
+"""Characters of all templates of a file together."""
 
 LOG_BYTES = 64 * 1024
 
@@ -40,6 +42,7 @@ def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> 
 
     Raises PowerError (exit 2): P560 when it has none, else as `render_chat`.
     """
+    start = time.monotonic_ns()
     templates = chat_templates(header)
     if KEY not in templates:
         fail(
@@ -48,7 +51,7 @@ def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> 
             place=header.name,
             hint="run without `--chat` and write the prompt as the model expects it",
         )
-    return render_chat(
+    rendered = render_chat(
         templates[KEY],
         messages,
         bos=_special(header, "bos"),
@@ -57,6 +60,7 @@ def render_for_header(header: Header, messages: Sequence[Mapping[str, Any]]) -> 
         control=control_texts(header),
         place=header.name,
     )
+    return replace(rendered, spent_ns=time.monotonic_ns() - start)
 
 
 def chat_templates(header: Header) -> dict[str, str]:

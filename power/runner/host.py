@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Sequence
 from pathlib import Path
+from string import digits
 
 import psutil  # type: ignore[import-untyped,unused-ignore]
 
@@ -88,13 +89,12 @@ def _cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def check_required(required: Sequence[str], devices: Sequence[str]) -> None:
-    """Refuse (P511) when the loaded engine sees no device of a kind the plan requires.
+    """Refuse (P511) when the engine sees no device of a kind the plan requires.
 
-    A device's name begins with its kind: `CUDA0`, `Metal`, `CPU`.
+    A device's name is its kind, and a number where there can be more of them: `CUDA0`, `CPU`.
     """
-    missing = [
-        kind for kind in required if not any(d.lower().startswith(kind.lower()) for d in devices)
-    ]
+    kinds = {device.rstrip(digits).lower() for device in devices}
+    missing = [kind for kind in required if kind.lower() not in kinds]
     if missing:
         fail(
             "P511",

@@ -21,10 +21,15 @@ _PRIVATE = range(0xF0000, 0x10FFFE)  # no template writes these, and hardly any 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A prompt's text; `plain` are the places in it that spell a control token and are none."""
+    """A prompt's text.
+
+    plain: the places in it that spell a control token and are none. spent_ns: how long
+    a chat template took to make it, which is part of the request's time.
+    """
 
     text: str
     plain: Spans = ()
+    spent_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from power.backends.interface import EngineConfig, EngineIdentity, SamplingConfi
 from power.diagnostics import Diagnostic
 from power.speculation.outcome import Counters, Finish, Settings
 
-PROTOCOL = 1
-
 _STRICT = {"extra": "forbid", "strict": True, "val_json_bytes": "base64"}
 
 # --- parent to worker --------------------------------------------------------
@@ -26,7 +24,8 @@ class Load:
     """Load an engine; the first frame.
 
     affinity: CPU numbers, or None to leave the mask alone. nice: added to the
-    process's niceness. beat_s: seconds after which a busy worker shows a sign of life.
+    process's niceness. require: kinds of devices that have to be
+    there. beat_s: seconds after which a busy worker shows a sign of life.
     """
 
     backend: str
@@ -34,8 +33,8 @@ class Load:
     settings: Settings
     affinity: tuple[int, ...] | None
     nice: int
+    require: tuple[str, ...]
     beat_s: float
-    protocol: int = PROTOCOL
     type: Literal["load"] = "load"
 
 
@@ -179,7 +178,6 @@ class Ready:
     __pydantic_config__: ClassVar = _STRICT
     identity: EngineIdentity
     notes: tuple[str, ...]
-    protocol: int = PROTOCOL
     type: Literal["ready"] = "ready"
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from power.backends.interface import EngineIdentity
-from power.diagnostics import Diagnostic, PowerError, as_json, fail
+from power.diagnostics import Diagnostic, PowerError, as_json, escape, fail
 from power.runner.crash import explain_end
 from power.runner.limits import call_limit
 from power.runner.spawn import child_environment, python_module
@@ -21,8 +21,8 @@ _COMMAND = python_module("power.runner.probe")
 def probe(name: str = "llamacpp", command: Sequence[str] = _COMMAND) -> EngineIdentity:
     """The identity of the backend `name`, its native library loaded in a child process.
 
-    Raises PowerError, exit 4: P503 when the child does not answer in time, P505
-    and P518 when it ends or is killed without an answer.
+    Raises PowerError, exit 4: P503 when the child does not answer in time, P505,
+    P517 and P518 when it ends or is killed without an answer.
     """
     limit = call_limit()
     try:
@@ -42,7 +42,15 @@ def probe(name: str = "llamacpp", command: Sequence[str] = _COMMAND) -> EngineId
         )
     if child.returncode != 0:
         raise PowerError((explain_end(child.returncode, "it loaded", child.stderr, None),))
-    answer: dict[str, Any] = json.loads(child.stdout)
+    try:
+        answer: dict[str, Any] = json.loads(child.stdout)
+    except ValueError:
+        fail(
+            "P505",
+            "the engine's library wrote to standard output, where its identity was to come",
+            found=escape(child.stdout.decode("utf-8", "replace").strip(), 200),
+            hint="build the engine without it, and try again",
+        )
     if "refused" in answer:
         raise PowerError(tuple(Diagnostic(**found) for found in answer["refused"]))
     return EngineIdentity(**answer)

@@ -46,6 +46,7 @@ class Prompt:
         return Request(
             text=prompt.text,
             plain=prompt.plain,
+            rendering_ns=prompt.spent_ns,
             special=self.messages is not None,
             max_tokens=self.max_tokens,
             seed=self.seed,

@@ -2,8 +2,7 @@
 
 A frame is a big-endian u32 length and that many bytes of UTF-8 JSON: one object
 with a `type` (`power.runner.messages`). Bytes travel as base64. The two ends are
-one version of one package on one host, so a version that differs is refused, not
-negotiated.
+one version of one package on one host, so there is no version to agree on.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from typing import Any
 
 from power.backends.interface import EngineConfig, SamplingConfig
 from power.runner.messages import (
-    PROTOCOL,
     Advice,
     Cancel,
     Close,
@@ -119,8 +117,6 @@ def command(raw: dict[str, Any]) -> ToWorker:
 
 
 def _load(raw: dict[str, Any]) -> Load:
-    if raw.get("protocol") != PROTOCOL:
-        raise FrameError(f"protocol {raw.get('protocol')} is not {PROTOCOL}")
     engine, settings = _tuples(raw.pop("engine")), raw.pop("settings")
     if settings["costs"] is not None:
         settings["costs"] = Costs(**_tuples(settings["costs"]))

@@ -13,7 +13,7 @@ from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Finish, Phase
 
 
-def contradiction(run: Run, done: Done, emitted: bytes) -> str | None:
+def contradiction(run: Run, done: Done, emitted: bytes, vocabulary: int) -> str | None:
     """Why `done` cannot be the end of `run`, whose text was `emitted`; None when it can."""
     if done.number != run.number:
         return f"`done` of request {done.number} in request {run.number}"
@@ -22,6 +22,8 @@ def contradiction(run: Run, done: Done, emitted: bytes) -> str | None:
         return "the text of `done` is not the text that was emitted"
     if len(done.ids) > run.max_tokens:
         return f"{len(done.ids)} tokens where {run.max_tokens} were asked for"
+    if any(not 0 <= token < vocabulary for token in (*done.prompt_ids, *done.ids)):
+        return f"a token outside the vocabulary of {vocabulary}"
     if sum(done.counters.phases_ns.values()) > done.wall_ns:
         return "the phases are longer than the whole"
     return _first_commit(done)
@@ -90,6 +92,7 @@ def run_record(  # noqa: PLR0913 - the parts of a record
     done: Done,
     *,
     strategy: str,
+    rendering_ns: int,
     started: str,
     finished: str,
     engine: EngineRecord,
@@ -97,10 +100,16 @@ def run_record(  # noqa: PLR0913 - the parts of a record
     notes: tuple[str, ...],
     reduced: Container[int] | None = None,
 ) -> RunRecord:
-    """The record of `run`, which ended with `done`; `reduced`: what its draft could propose."""
+    """The record of `run`, which ended with `done`.
+
+    rendering_ns: what the chat template took, part of `done.wall_ns` and of no phase of
+    the worker's. reduced: what its draft could propose.
+    """
     counters = asdict(done.counters)
     del counters["phases_ns"]
     first = done.first_token_ns
+    phases = dict(done.counters.phases_ns)
+    phases[Phase.TOKENISE] = phases.get(Phase.TOKENISE, 0) + rendering_ns
     return RunRecord(
         prompt_ids=done.prompt_ids,
         ids=done.ids,
@@ -111,7 +120,7 @@ def run_record(  # noqa: PLR0913 - the parts of a record
         seed=run.sampling.seed,
         max_tokens=run.max_tokens,
         counters=counters,
-        phases_us=phases_us(done.counters.phases_ns, done.wall_ns),
+        phases_us=phases_us(phases, done.wall_ns),
         wall_us=done.wall_ns // 1000,
         first_token_us=None if first is None else first // 1000,
         first_tokens=done.first_tokens,

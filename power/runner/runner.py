@@ -176,8 +176,10 @@ class Runner:
         no UTF-8. When this raises, what `on_bytes` got stays valid, and there is no
         record. A cancelled request has one, with finish `cancelled`; if the
         worker does not end the request within 10 s, KeyboardInterrupt is raised.
+        Its times count from the request, the rendering of a chat included.
         """
-        clock, started = time.monotonic_ns(), _now()
+        started = _now()
+        clock = time.monotonic_ns() - request.rendering_ns
         check_request(request, self.plan.sampling)
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
@@ -188,6 +190,7 @@ class Runner:
             run,
             done,
             strategy=strategy,
+            rendering_ns=request.rendering_ns,
             started=started,
             finished=_now(),
             engine=engine_record(ready.identity),
@@ -337,7 +340,7 @@ class Runner:
         worker.send(command)
         ended = self._until(worker, kind, emit)
         done = ended if isinstance(ended, Done) else ended.done
-        reason = contradiction(run, done, bytes(emitted))
+        reason = contradiction(run, done, bytes(emitted), self.plan.target.header.vocabulary)
         if reason is not None:
             worker.fail_protocol(reason)
         if held := done.text[len(emitted) :]:  # only by a cancelled request

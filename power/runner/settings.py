@@ -68,6 +68,7 @@ def load_command(  # noqa: PLR0913 - the parts of one frame
         settings=scheduler_settings(plan),
         affinity=None if affinity is None else tuple(affinity),
         nice=niceness(plan.host.process_priority),
+        require=tuple(plan.host.require),
         beat_s=beat_s,
     )
 

@@ -21,6 +21,7 @@ class Request:
     seed: None: the plan's.
     control: the same plan and shape, with no proposer.
     stop: stop sequences, cut from the text.
+    rendering_ns: what the chat template took, counted with tokenising.
     """
 
     text: str
@@ -30,6 +31,7 @@ class Request:
     control: bool = False
     stop: tuple[str, ...] = ()
     plain: Spans = ()
+    rendering_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

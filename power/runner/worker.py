@@ -61,13 +61,15 @@ class Link:
         threading.Thread(target=self._listen, name="commands", daemon=True).start()
 
     def _listen(self) -> None:
-        while (command := self._next()) is not None:
-            if isinstance(command, Cancel):
-                self._cancelled = max(self._cancelled, command.number)
-            else:
-                self._commands.put(command)
-        self._commands.put(None)
-        self._orphaned()
+        try:
+            while (command := self._next()) is not None:
+                if isinstance(command, Cancel):
+                    self._cancelled = max(self._cancelled, command.number)
+                else:
+                    self._commands.put(command)
+        finally:  # also where a command could not be read: nobody waits for ever
+            self._commands.put(None)
+            self._orphaned()
 
     def _next(self) -> ToWorker | None:
         try:
@@ -123,7 +125,12 @@ def _load(link: Link, load: Load) -> tuple[Engine, Ready]:
             expected=f"CPUs {', '.join(map(str, load.affinity or ()))}",
             hint="change `host.cpu_affinity` to CPUs of this host and compile again",
         )
-    engine = backend(load.backend).open(load.engine, lambda f: link.send(Progress(float(f))))
+    chosen = backend(load.backend)
+    if load.require:  # before a model is read
+        from power.runner.host import check_required  # noqa: PLC0415 - psutil, for few plans
+
+        check_required(load.require, chosen.identify().devices)
+    engine = chosen.open(load.engine, lambda f: link.send(Progress(float(f))))
     return engine, Ready(engine.identity, notes)
 
 

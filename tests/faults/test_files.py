@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from power.receipt.keys import load_private, load_public
+from power.receipt.trust import trust_in
 from power.receipt.verify import verify_receipt
 from tests.faults.conftest import End, Zygote
 from tests.faults.points import FAULTS
@@ -51,7 +52,7 @@ def _key(path: Path) -> None:
 
 
 def _receipt(path: Path) -> None:
-    verify_receipt(path.read_bytes(), key=samples.KEYS["ed25519"].public_key())
+    verify_receipt(path.read_bytes(), trust_in(samples.KEYS["ed25519"].public_key()))
 
 
 def _manifest(path: Path) -> None:

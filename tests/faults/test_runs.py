@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from power.receipt.keys import load_public
+from power.receipt.trust import trust_in
 from power.receipt.verify import verify_receipt
 from tests.faults.conftest import End, Zygote, workers_of
 from tests.faults.points import FAULTS
@@ -34,7 +35,7 @@ def receipts(folder: Path) -> list[Path]:
     found = sorted(folder.glob("receipts/*.sigstore.json"))
     key = load_public(folder / "key.pem.pub")
     for path in found:
-        verify_receipt(path.read_bytes(), key=key, plan=(folder / "plan.lock").read_bytes())
+        verify_receipt(path.read_bytes(), trust_in(key), plan=(folder / "plan.lock").read_bytes())
     return found
 
 

@@ -6,21 +6,21 @@ import pytest
 
 from power.diagnostics import PowerError
 from power.receipt import bundle
+from power.receipt.trust import trust_in
 from power.receipt.verify import Verified, verify_receipt
 from tests.receipt import samples
 
 KEY = samples.KEYS["ed25519"]
 PUBLIC = KEY.public_key()
+TRUST = trust_in(PUBLIC)
 STATEMENT = samples.sample_statement()
 RECEIPT = bundle.sign(STATEMENT, KEY)
 PLAN = samples.plan_bytes(samples.sample_plan())
 
 
 def verify(data: bytes, **more: Any) -> Verified:
-    """Verify with the test key, unless a key or a trust is given."""
-    if "trust" not in more:
-        more.setdefault("key", PUBLIC)
-    return verify_receipt(data, **more)
+    """Verify with the test key, unless another trust is given."""
+    return verify_receipt(data, **({"trust": TRUST} | more))
 
 
 def refusal(data: bytes, **more: Any) -> PowerError:

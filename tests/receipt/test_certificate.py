@@ -31,6 +31,7 @@ from power.receipt.digests import sha256
 from power.receipt.keys import load_public
 from power.receipt.predicate import GraphPart
 from power.receipt.statement import build_statement, engine_part, host_part
+from power.receipt.trust import trust_in
 from power.receipt.verify import verify_receipt
 from tests.receipt import samples
 from tests.receipt.certificates import (
@@ -47,6 +48,7 @@ from tests.receipt.documents import changed, places, put, tampered, without
 
 KEY = samples.KEYS["ed25519"]
 PUBLIC = KEY.public_key()
+TRUST = trust_in(PUBLIC)
 FIXED = GraphPart(shape="fixed", batch=6, rows=5)
 NATURAL = GraphPart(shape="natural", batch=6)
 
@@ -57,7 +59,7 @@ def signed(statement: Any) -> bytes:
 
 def refused(data: bytes, **how: Any) -> PowerError:
     with pytest.raises(PowerError) as caught:
-        verify_certificate(data, **({"key": PUBLIC} | how))
+        verify_certificate(data, **({"trust": TRUST} | how))
     return caught.value
 
 
@@ -101,7 +103,7 @@ def test_counts_are_in_one_class_where_they_are_everywhere() -> None:
 def test_a_certificate_holds(kind: str) -> None:
     private = samples.KEYS[kind]
     data = bundle.sign(sample_certificate(), private)
-    found = verify_certificate(data, key=private.public_key())
+    found = verify_certificate(data, trust_in(private.public_key()))
     assert found.statement.document() == sample_certificate()
     assert found.sha256 == sha256(data)
     assert found.shown == Shown(samples.sample_plan().lock.plan_sha256, "rule")
@@ -115,10 +117,8 @@ def test_a_changed_certificate_fails_under_the_old_signature(name: str, statemen
 
 
 def test_trust_comes_from_outside() -> None:
-    data = signed(sample_certificate())
-    assert codes(refused(data, key=None)) == {"P612"}
     other = samples.ed25519_key("another").public_key()
-    error = refused(data, key=other)
+    error = refused(signed(sample_certificate()), trust=trust_in(other))
     assert codes(error) == {"P613"}
     assert error.exit_code is ExitCode.BROKEN_TRUST
     assert "the certificate names a key" in error.diagnostics[0].message
@@ -128,7 +128,7 @@ def test_a_receipt_is_no_certificate_and_a_certificate_no_receipt() -> None:
     (receipt,) = refused(signed(samples.sample_statement())).diagnostics
     assert (receipt.code, receipt.hint) == ("P625", "this is a receipt: `power verify` takes it")
     with pytest.raises(PowerError) as caught:
-        verify_receipt(signed(sample_certificate()), key=PUBLIC)
+        verify_receipt(signed(sample_certificate()), TRUST)
     (found,) = caught.value.diagnostics
     assert (found.code, found.hint) == ("P625", "this is a certificate: `--certificate` takes it")
     assert codes(refused(b"{}")) == {"P620"}
@@ -254,12 +254,12 @@ class TestReceipt:
         return signed(statement)
 
     def certified(self, document: Any) -> Certified:
-        return verify_certificate(signed(document), key=PUBLIC)
+        return verify_certificate(signed(document), TRUST)
 
     def test_the_certificate_that_it_names_is_accepted(self) -> None:
         shape = self.certified(certificate(runs=equal_runs()).document())
         receipt = self.receipt(shape.data)
-        found = verify_receipt(receipt, key=PUBLIC, certificate=shape)
+        found = verify_receipt(receipt, TRUST, certificate=shape)
         assert found.checked == ("signature", "consistency", "certificate")
 
     def test_another_one_and_a_lower_level_are_refused(self) -> None:
@@ -269,7 +269,7 @@ class TestReceipt:
             (self.receipt(None), {"the receipt names another certificate"}),
         ):
             with pytest.raises(PowerError) as caught:
-                verify_receipt(receipt, key=PUBLIC, certificate=rule)
+                verify_receipt(receipt, TRUST, certificate=rule)
             assert codes(caught.value) == {"P634"}
             assert messages <= {d.message for d in caught.value.diagnostics}
 
@@ -278,13 +278,13 @@ class TestReceipt:
         document["predicate"]["host"]["threads"] = 1
         elsewhere = self.certified(document)
         with pytest.raises(PowerError) as caught:
-            verify_receipt(self.receipt(elsewhere.data), key=PUBLIC, certificate=elsewhere)
+            verify_receipt(self.receipt(elsewhere.data), TRUST, certificate=elsewhere)
         assert codes(caught.value) == {"P635"}
 
 
 def test_a_margin_may_be_missing() -> None:
     document = without(sample_certificate(), ("predicate", "runs", "forks", 0, "margin"))
-    assert verify_certificate(signed(document), key=PUBLIC).shown.level == "rule"
+    assert verify_certificate(signed(document), TRUST).shown.level == "rule"
 
 
 SIGNED_BY = {"serial-cpu": "certifier.pub", "lookup-cpu": "tuned.pub"}
@@ -298,7 +298,7 @@ SIGNED_BY = {"serial-cpu": "certifier.pub", "lookup-cpu": "tuned.pub"}
 def test_a_certificate_that_ships_holds_and_shows_what_its_profile_claims(path: Path) -> None:
     name = path.name.partition(".")[0]
     key = load_public(path.parent / SIGNED_BY[name])
-    found = verify_certificate(path.read_bytes(), key=key, name=path.name)
+    found = verify_certificate(path.read_bytes(), trust_in(key), name=path.name)
     profile = load_profile(path.parent.parent / f"{name}.toml").profile
     runs, rows = found.statement.predicate.runs, found.statement.predicate.rows
     (entry,) = (e for e in profile.evidence if e.report == f"evidence/{path.name}")

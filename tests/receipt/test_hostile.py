@@ -14,11 +14,13 @@ from click.testing import CliRunner
 from power.cli.verbs.verify import command
 from power.diagnostics import PowerError, as_text
 from power.receipt import bundle, dsse, keys, strict_json
+from power.receipt.trust import trust_in
 from power.receipt.verify import verify_receipt
 from tests.receipt import samples
 from tests.receipt.documents import put
 
 KEY = samples.KEYS["ed25519"]
+TRUST = trust_in(KEY.public_key())
 STATEMENT = samples.sample_statement()
 RECEIPT = bundle.sign(STATEMENT, KEY)
 ESCAPES = ("\x1b[2J", "\x9b31m", "\u202etxt", "\u200b", "a\nb", "\x00", "\u2028")
@@ -26,7 +28,7 @@ ESCAPES = ("\x1b[2J", "\x9b31m", "\u202etxt", "\u200b", "a\nb", "\x00", "\u2028"
 
 def refusal(data: bytes) -> PowerError:
     with pytest.raises(PowerError) as caught:
-        verify_receipt(data, key=KEY.public_key())
+        verify_receipt(data, TRUST)
     return caught.value
 
 
@@ -132,5 +134,5 @@ def test_keys_are_sorted_as_rfc_8785_says() -> None:
 
 def test_a_receipt_shown_twice_is_one_receipt() -> None:
     """Verifying cannot tell a replayed receipt from a fresh one; its identity can."""
-    first, second = (verify_receipt(RECEIPT, key=KEY.public_key()) for _ in range(2))
+    first, second = (verify_receipt(RECEIPT, TRUST) for _ in range(2))
     assert first.receipt_id == second.receipt_id

@@ -11,6 +11,7 @@ from power.plan.model import Plan
 from power.receipt import bundle
 from power.receipt.replay import Replayed, find_request, recover_request, replay
 from power.receipt.statement import build_statement
+from power.receipt.trust import trust_in
 from power.receipt.verify import Verified, verify_receipt
 from power.runner.literal import Rendered
 from power.runner.prompts import Prompt, read_prompts
@@ -32,7 +33,7 @@ def signed(plan: Plan, request: Request, record: RunRecord) -> Verified:
     """The receipt of a run, verified with everything that its maker has."""
     data = samples.plan_bytes(plan)
     receipt = bundle.sign(build_statement(plan, data, request, record), KEY)
-    return verify_receipt(receipt, key=KEY.public_key(), plan=data, output=record.text)
+    return verify_receipt(receipt, trust_in(KEY.public_key()), plan=data, output=record.text)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

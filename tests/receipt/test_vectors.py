@@ -18,7 +18,7 @@ def test_verdict(entry: dict[str, str]) -> None:
     try:
         verify_receipt(
             (build.FOLDER / entry["file"]).read_bytes(),
-            trust=load_trust(build.FOLDER / "trust.toml"),
+            load_trust(build.FOLDER / "trust.toml"),
             plan=(build.FOLDER / "plan.lock").read_bytes(),
             output=(build.FOLDER / "output.txt").read_bytes(),
         )
@@ -41,7 +41,7 @@ def test_names_are_used_once() -> None:
 def test_the_control_run_makes_the_same_claim() -> None:
     trust = load_trust(build.FOLDER / "trust.toml")
     run, control = (
-        verify_receipt((build.FOLDER / name).read_bytes(), trust=trust).statement.predicate
+        verify_receipt((build.FOLDER / name).read_bytes(), trust).statement.predicate
         for name in ("ed25519.sigstore.json", "control.sigstore.json")
     )
     assert run.claim_sha256 == control.claim_sha256

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import (
     encode_dss_signature,
 )
 
+from power.cli.trusting import given_trust
 from power.diagnostics import ExitCode, PowerError
 from power.receipt import bundle, dsse, keys
 from power.receipt.keys import PrivateKey
@@ -36,7 +37,7 @@ def test_a_receipt_holds(kind: str) -> None:
     private = samples.KEYS[kind]
     verified = verify(
         bundle.sign(STATEMENT, private),
-        key=private.public_key(),
+        trust=trust_in(private.public_key()),
         plan=PLAN,
         output=samples.OUTPUT,
     )
@@ -96,7 +97,7 @@ def test_another_key_with_the_same_name_fails() -> None:
 
 @pytest.mark.parametrize("key", [samples.ed25519_key("other"), samples.KEYS["p256"]])
 def test_an_unknown_key_fails(key: PrivateKey) -> None:
-    error = refusal(RECEIPT, key=key.public_key())
+    error = refusal(RECEIPT, trust=trust_in(key.public_key()))
     assert codes(error) == {"P613"}
     assert error.exit_code is ExitCode.BROKEN_TRUST
     assert error.diagnostics[0].found == keys.keyid(PUBLIC)
@@ -104,7 +105,9 @@ def test_an_unknown_key_fails(key: PrivateKey) -> None:
 
 @pytest.mark.complaint(n=24)
 def test_no_key_is_no_trust() -> None:
-    error = refusal(RECEIPT, key=None)
+    with pytest.raises(PowerError) as refused:
+        given_trust(None, None, "r.json")
+    error = refused.value
     assert codes(error) == {"P612"}
     assert error.exit_code is ExitCode.CANNOT_JUDGE
 
@@ -112,7 +115,7 @@ def test_no_key_is_no_trust() -> None:
 def test_an_ed25519_signature_with_a_p256_keyid_fails() -> None:
     private = samples.KEYS["p256"]
     mixed = replace(bundle.decode(RECEIPT), keyid=keys.keyid(private.public_key()))
-    assert codes(refusal(bundle.encode(mixed), key=private.public_key())) == {"P624"}
+    assert codes(refusal(bundle.encode(mixed), trust=trust_in(private.public_key()))) == {"P624"}
 
 
 def test_ecdsa_twins_are_one_receipt() -> None:
@@ -122,7 +125,8 @@ def test_ecdsa_twins_are_one_receipt() -> None:
     envelope = dsse.seal(payload_of(RECEIPT), private)
     r, s = decode_dss_signature(envelope.signature)
     twin = replace(envelope, signature=encode_dss_signature(r, order - s))
-    one, two = (verify(bundle.encode(e), key=private.public_key()) for e in (envelope, twin))
+    trust = trust_in(private.public_key())
+    one, two = (verify(bundle.encode(e), trust=trust) for e in (envelope, twin))
     assert bundle.encode(envelope) != bundle.encode(twin)
     assert one.receipt_id == two.receipt_id == verify(RECEIPT).receipt_id
 

@@ -147,7 +147,7 @@ def test_a_claim_goes_up_or_down(old: str, new: str, says: str) -> None:
     assert (change.kind, change.means.voids) == (Class.OUTPUT, ())
 
 
-def test_a_seed_without_draws_makes_nothing_void() -> None:
+def test_a_seed_without_draws_makes_claims_void_and_no_measurement() -> None:
     greedy, drawn = (
         diff(
             manifest(more=f"[sampling]\ntemperature = {t}\nseed = 1\n"),
@@ -157,7 +157,7 @@ def test_a_seed_without_draws_makes_nothing_void() -> None:
     )
     assert (only(greedy, "sampling.seed").kind, greedy.voids) == (
         Class.OUTPUT,
-        (Evidence.CERTIFICATE,),
+        (Evidence.RECEIPTS, Evidence.CERTIFICATE),
     )
     assert drawn.voids == tuple(Evidence)
 

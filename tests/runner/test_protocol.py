@@ -75,6 +75,7 @@ TO_WORKER: list[ToWorker] = [
         settings=Settings(7, 0, 6, 6, 512),
         affinity=(0, 2),
         nice=-5,
+        require=("cuda",),
         beat_s=0.5,
     ),
     RUN,

@@ -20,6 +20,7 @@ def record(done: Done = DONE, reduced: Container[int] | None = None) -> RunRecor
         RUN,
         done,
         strategy="mtp",
+        rendering_ns=0,
         started="",
         finished="",
         engine=EngineRecord("p", "1", "2", {}, []),

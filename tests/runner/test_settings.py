@@ -305,6 +305,8 @@ class TestRecord:
             ({"finish": Finish.CANCELLED}, b"b", "the text of `done`"),
             ({"number": 2}, b"\xff\0a", "`done` of request 2"),
             ({"ids": (1,) * 10}, b"\xff\0a", "10 tokens where 9"),
+            ({"ids": (1, -1)}, b"\xff\0a", "outside the vocabulary"),
+            ({"prompt_ids": (256,)}, b"\xff\0a", "outside the vocabulary"),
             ({"wall_ns": 4}, b"\xff\0a", "longer than the whole"),
             ({"first_tokens": 1}, b"\xff\0a", "without their time"),
             ({"first_token_ns": 3, "first_tokens": 99}, b"\xff\0a", "more first tokens"),
@@ -316,7 +318,7 @@ class TestRecord:
         run = next(m for m in TO_WORKER if isinstance(m, Run))
         counters = Counters(phases_ns={Phase.VERIFY: 5})
         done = replace(DONE, counters=counters, **changes)
-        found = contradiction(replace(run, number=3), done, emitted)
+        found = contradiction(replace(run, number=3), done, emitted, 256)
         assert found is None if reason is None else reason in str(found)
 
     @pytest.mark.parametrize(

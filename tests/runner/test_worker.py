@@ -73,6 +73,7 @@ class Parent:
             settings=Settings(3, 0, 3, 3, 512),
             affinity=None,
             nice=0,
+            require=(),
             beat_s=beat_s,
         )
 

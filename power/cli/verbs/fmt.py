@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from power.cli.console import Verb, write_stdout
+from power.cli.console import Verb
 from power.cli.options import FILE, format_option
 from power.diagnostics import ExitCode, PowerError, escape
 
@@ -44,7 +44,8 @@ def command(files: tuple[Path, ...], check: bool, fmt: str) -> None:
             return
         for path, found in done:
             if str(path) == "-":
-                write_stdout(found.text.encode())
+                verb.data["text"] = found.text
+                verb.out(found.text)
             elif found.differs is not None:
                 replace_text(path, found.text)
                 verb.say(f"formatted {escape(str(path))}")

@@ -122,6 +122,7 @@ def command(
                 text=asked.text,
                 special=chat,
                 plain=asked.plain,
+                rendering_ns=asked.spent_ns,
                 max_tokens=max_tokens,
                 seed=seed,
                 control=control,

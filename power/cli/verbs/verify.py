@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -70,32 +71,32 @@ def command(
     with Verb("verify", fmt) as verb:
         options = PromptOptions(prompt, prompt_file, chat, system, stop)
         options.check()
-        _check_options(
-            key=key,
-            trust=trust,
-            plan=plan,
-            replay=replay,
-            prompted=options.given(),
-            prompts=prompts,
-            package=receipt.is_dir(),
-        )
         if receipt.is_dir():
+            _check_package(
+                options.given(),
+                {
+                    "--prompts": prompts,
+                    "--plan": plan,
+                    "--output": output,
+                    "--certificate": certificate,
+                    "--artifacts": () if replay else artifacts,
+                },
+            )
             from power.cli.packages import verify_package
 
             verify_package(verb, receipt, key, trust, artifact_roots(artifacts), replay=replay)
             return
+        _check_receipt(options.given(), plan=plan, replay=replay, prompts=prompts)
         from power.cli.certificates import Backing
         from power.cli.execution import read_input
+        from power.cli.trusting import given_trust
         from power.receipt.files import read_receipt
-        from power.receipt.keys import load_public
-        from power.receipt.trust import load_trust
         from power.receipt.verify import verify_artifacts, verify_receipt
 
         backing = Backing(file=certificate, key=key, trust=trust)
         verified = verify_receipt(
             read_receipt(receipt),
-            key=None if key is None else load_public(key),
-            trust=None if trust is None else load_trust(trust),
+            given_trust(key, trust, str(receipt)),
             plan=None if plan is None else read_input(plan),
             output=None if output is None else read_input(output),
             certificate=None if certificate is None else backing.verified(certificate),
@@ -133,24 +134,18 @@ def command(
         verb.say(f"claim     {claim}")
 
 
-def _check_options(
-    *,
-    key: Path | None,
-    trust: Path | None,
-    plan: Path | None,
-    replay: bool,
-    prompted: list[str],
-    prompts: Path | None,
-    package: bool,
+def _check_package(prompted: list[str], others: Mapping[str, object]) -> None:
+    """Refuse (P704) what was given but has no meaning for a package, and would not be checked."""
+    for name in (*prompted, *(name for name, value in others.items() if value)):
+        if name == "--artifacts":
+            fail("P704", f"`{name}` of a package is for its replay", hint="add `--replay`")
+        hint = "leave it out: a package holds its own plans, prompts, outputs and certificates"
+        fail("P704", f"`{name}` does not go with a package", hint=hint)
+
+
+def _check_receipt(
+    prompted: list[str], *, plan: Path | None, replay: bool, prompts: Path | None
 ) -> None:
-    if key is not None and trust is not None:
-        fail("P704", "`--key` and `--trust` exclude each other", hint="give one")
-    if package:
-        given = [*prompted, *(["--prompts"] if prompts else []), *(["--plan"] if plan else [])]
-        if given:
-            hint = "leave it out: a package holds its own plans and prompts"
-            fail("P704", f"`{given[0]}` does not go with a package", hint=hint)
-        return
     if replay and plan is None:
         fail("P704", "`--replay` needs `--plan`", hint="give the plan that was run")
     if prompts is not None:

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
-from power.diagnostics import fail
+from power.diagnostics import fail, first_line
 
 LOCAL = "local"
 _STORE_BYTES = 80 * 2**20  # near the least that Ray takes: records are all that it carries
@@ -54,7 +54,7 @@ def joined(address: str, cpus: int) -> Iterator[Any]:
                 ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             ray.shutdown()
-            _refuse(address, f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            _refuse(address, f"{first_line(error)}")
         stack.callback(ray.shutdown)
         yield ray
 

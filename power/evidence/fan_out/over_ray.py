@@ -15,7 +15,7 @@ from typing import Any, Self
 import power
 from power.artifact.closing import Closing
 from power.artifact.locate import environment_roots
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import Diagnostic, PowerError, fail, first_line
 from power.evidence.design import Session
 from power.evidence.executor import Finished, Lane, Runs, perform
 from power.evidence.fan_out.cluster import joined
@@ -157,7 +157,7 @@ class _Actors(Closing):
         except self._ray.exceptions.RayError as error:
             self._failures += 1
             if self._failures >= TRIES:
-                self._fail_placing(_first_line(error))
+                self._fail_placing(first_line(error))
             self._add()
             return
         if version != power.__version__:
@@ -199,13 +199,8 @@ def _lost(session: Session, error: BaseException) -> PowerError:
                 "P872",
                 "a worker of the Ray cluster was lost",
                 place=f"round {session.round}, arm {session.arm + 1}",
-                found=_first_line(error),
+                found=first_line(error),
                 hint="look at its machine: memory, and Ray's log of the worker",
             ),
         )
     )
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no more is known'}"

@@ -44,7 +44,7 @@ class Counting:
 class Target(Counting):
     """Target, sampler and vocabulary."""
 
-    def prefill(self, tokens: Sequence[int]) -> None:
+    def prefill(self, tokens: Sequence[int], _taken: object = None) -> None:
         """All but the anchor."""
         self.position = len(tokens)
 

@@ -81,7 +81,7 @@ MEANINGS = {
     "effective_snapshots": "min(S, K)",
     "rollback": "how rejected rows are dropped: a trim of the cache, or snapshots of the state",
     "fr_rule": "which rows the draft head projects",
-    "fr_sha256": "digest of a prefix head's map of ids",
+    "fr_sha256": "digest of the map of ids: of a prefix, or the draft's own `d2t` table",
     "package": "the engine's distribution",
     "engine.version": "its version",
     "llama_cpp": "version of the library inside",

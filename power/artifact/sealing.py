@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,7 +84,9 @@ def _seal(file: OpenFile, meter: Meter) -> SealedFile:
         close_to_writers(fd)
     except OSError as error:
         os.close(fd)
-        if error.errno in {errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT}:
+        if error.errno == errno.EFBIG:
+            _too_large(file.size)
+        if error.errno in {errno.ENOSPC, errno.ENOMEM, errno.EDQUOT}:
             _no_memory(file.size, None)
         _unsupported(str(error.strerror), "run it again" if error.errno == errno.EBUSY else _HINT)
     except BaseException:
@@ -131,6 +134,17 @@ def _no_memory(needed: int, free: int | None) -> NoReturn:
         expected=f"{needed} bytes",
         found="less" if free is None else f"{free} bytes available",
         hint="close other programs, raise the container's limit, or use a smaller quantisation",
+    )
+
+
+def _too_large(needed: int) -> NoReturn:
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    fail(
+        "P234",
+        "the limit on the size of files does not let an artifact into memory",
+        expected=f"{needed} bytes",
+        found=f"{limit} bytes" if limit != resource.RLIM_INFINITY else "less",
+        hint="raise it (`ulimit -f`): an artifact is held in a file that is only in memory",
     )
 
 

@@ -14,7 +14,7 @@ class EngineError(Exception):
 
     kind: `load` the model was refused, `memory` an allocation failed, `context`
     no context could be made, `decode` an evaluation or a trim failed, `logits`
-    a sampled row was not finite, `grammar` no token fits the grammar any more.
+    a row to choose a token from was not finite, `grammar` no token fits the grammar any more.
     detail: what the native library said about it, one line each, or "".
     """
 

@@ -6,7 +6,6 @@ import itertools
 import sys
 from difflib import get_close_matches
 from importlib import import_module
-from typing import NoReturn
 
 import click
 
@@ -22,7 +21,7 @@ from power.cli.console import (
     write_json,
     write_stderr,
 )
-from power.cli.signals import end_like_interrupts, hold_interrupts, is_interrupt
+from power.cli.signals import end_like_interrupts, hold_interrupts
 from power.diagnostics import Diagnostic, ExitCode, PowerError, as_text
 
 # verb -> (module, one line for `power --help`)
@@ -104,11 +103,9 @@ def run() -> None:
     try:
         _parse_and_run()
     except (click.Abort, KeyboardInterrupt):
-        _leave_interrupted()
-    except RuntimeError as error:
-        if not is_interrupt(error):
-            raise
-        _leave_interrupted()
+        hold_interrupts()
+        write_stderr("interrupted")
+        raise SystemExit(int(ExitCode.INTERRUPTED)) from None
     except BrokenPipeError:
         drop_stdout()
         raise SystemExit(int(ExitCode.INTERRUPTED)) from None
@@ -130,12 +127,6 @@ def run() -> None:
         raise SystemExit(int(ExitCode.CANNOT_JUDGE)) from None
     finally:
         hold_interrupts()
-
-
-def _leave_interrupted() -> NoReturn:
-    hold_interrupts()
-    write_stderr("interrupted")
-    raise SystemExit(int(ExitCode.INTERRUPTED)) from None
 
 
 def _parse_and_run() -> None:

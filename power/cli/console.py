@@ -20,7 +20,6 @@ from typing import Any, Self, TextIO
 
 import click
 
-from power.cli.signals import is_interrupt
 from power.diagnostics import (
     Diagnostic,
     ExitCode,
@@ -38,20 +37,25 @@ OUT_OF_MEMORY = Diagnostic(
     hint="close other programs, raise its limit (`ulimit -v`), or use a smaller model",
 )
 
+RESUME = "interrupted: run the same command again to go on"
+"""What a verb says that has kept what was finished."""
+
 Report = Callable[[int, int], None]  # done, total
 
 
 def open_standard_streams() -> None:
     """Put /dev/null where the caller closed stdin, stdout or stderr (`2>&-`).
 
-    Else the next file that is opened would take the number, and be written to.
+    Else the next file that is opened would take the number, and be written to. What
+    has to go to standard output cannot be written there (P708) and is not lost in silence.
     """
     streams = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
     for number, (name, mode) in enumerate(streams):
         try:
             os.fstat(number)
         except OSError:
-            null = os.open(os.devnull, os.O_RDWR)  # the lowest free number: this one
+            # The lowest free number: this one.
+            null = os.open(os.devnull, os.O_RDONLY if name == "stdout" else os.O_RDWR)
             os.set_inheritable(null, True)  # noqa: FBT003 - its only argument
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
@@ -153,7 +157,9 @@ class Verb:
         self.fmt = fmt
         self.data: dict[str, Any] = {}
         self.exit_code = ExitCode.YES
+        self.when_interrupted = "interrupted"
         self._diagnostics: list[Diagnostic] = []
+        self._undo: Callable[[], object] = lambda: None
 
     @property
     def human(self) -> bool:
@@ -177,6 +183,10 @@ class Verb:
     def answer(self, code: ExitCode) -> None:
         """The exit code of a verb that found no error but has an answer to give."""
         self.exit_code = code
+
+    def stands_once_told(self, undo: Callable[[], object]) -> None:
+        """Call `undo` where the JSON object that tells of the result cannot be written."""
+        self._undo = undo
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Report | None]:
@@ -210,9 +220,9 @@ class Verb:
         if isinstance(error, PowerError):
             self._diagnostics += error.diagnostics
             self.exit_code = error.exit_code
-        elif is_interrupt(error):
+        elif isinstance(error, KeyboardInterrupt):
             self.exit_code = ExitCode.INTERRUPTED
-            self.say("interrupted")
+            self.say(self.when_interrupted)
         elif isinstance(error, BrokenPipeError):
             drop_stdout()
             self.exit_code = ExitCode.INTERRUPTED
@@ -236,7 +246,11 @@ class Verb:
 
     def _finish(self) -> None:
         if self.fmt == "json":
-            write_json(self.name, self.exit_code, self.data, self._diagnostics)
+            try:
+                write_json(self.name, self.exit_code, self.data, self._diagnostics)
+            except (BrokenPipeError, PowerError):
+                self._undo()
+                raise
             return
         if self.fmt == "github" and self._diagnostics:
             write_stdout((as_github(self._diagnostics) + "\n").encode())

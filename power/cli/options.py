@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -48,9 +49,25 @@ class _File(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic
         return click.Path().shell_complete(ctx, param, incomplete)
 
 
+class _Folder(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since 8.3
+    """A folder that is there."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if not os.path.isdir(value):  # noqa: PTH112 - `Path.is_dir` raises where it may not look
+            self.fail(f"`{value}` is no folder", param, ctx)
+        return Path(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return click.Path(file_okay=False).shell_complete(ctx, param, incomplete)
+
+
 DECIMAL = _Decimal()
 FILE = _File()
-DIR = click.Path(path_type=Path, readable=False)
+FOLDER = _Folder()
 
 
 def format_option(*choices: str) -> Callable[[F], F]:
@@ -115,7 +132,7 @@ def artifacts_option(command: F) -> F:
     """`--artifacts DIR`, repeatable."""
     return click.option(
         "--artifacts",
-        type=DIR,
+        type=FOLDER,
         multiple=True,
         metavar="DIR",
         help="Where to look for artifacts after the file's own folder; may be given more "

@@ -10,6 +10,7 @@ from types import FrameType
 from power.cli import leave
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN_S = 0.005
 
 
 def end_like_interrupts() -> None:
@@ -17,15 +18,30 @@ def end_like_interrupts() -> None:
 
     One that the caller ignores (nohup) stays ignored.
     """
+    signal.signal(signal.SIGALRM, _interrupt)
     for number in _ENDS:
         if signal.getsignal(number) in {signal.SIG_DFL, leave}:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, _interrupt)
 
 
-def is_interrupt(error: BaseException | None) -> bool:
-    """Whether `error` is an interruption; inside a class body Python 3.11 wraps it."""
-    wrapped = isinstance(error, RuntimeError) and isinstance(error.__cause__, KeyboardInterrupt)
-    return wrapped or isinstance(error, KeyboardInterrupt)
+def _interrupt(_signum: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, in the midst of an import as soon as that is over.
+
+    What an import runs may swallow it (native code that builds a class's validator does),
+    or turn it into another error.
+    """
+    if _importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+    else:
+        raise KeyboardInterrupt
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
@@ -51,14 +67,14 @@ def on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
 
 def hold_interrupts() -> None:
     """Let nothing interrupt from here to the end of the process, which is near."""
-    for number in _ENDS:
+    for number in (*_ENDS, signal.SIGALRM):
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
     """Within the block these signals wait; they come when it is left."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*_ENDS, signal.SIGALRM))
     try:
         yield
     finally:

@@ -11,7 +11,13 @@ from power.cli.execution import Execution
 from power.diagnostics import fail
 from power.receipt.bundle import sign
 from power.receipt.files import check_receipt_place, write_receipt
-from power.receipt.keys import PrivateKey, PublicKey, default_key_path, load_private
+from power.receipt.keys import (
+    KEY_VARIABLE,
+    PrivateKey,
+    PublicKey,
+    default_key_path,
+    load_private,
+)
 from power.receipt.passphrase import from_prompt, given
 from power.receipt.statement import build_statement
 from power.runner.types import Request, RunRecord
@@ -30,14 +36,17 @@ def open_key(key: Path | None, passphrase_file: Path | None) -> PrivateKey:
 
     Raises PowerError: P707 there is none, P60x it cannot be used.
     """
+    named = os.environ.get(KEY_VARIABLE)
     path = key or default_key_path()
     # os.path: a folder that may not be entered holds no key for us either
     if key is None and not os.path.exists(path):  # noqa: PTH110
         fail(
             "P707",
             "there is no key to sign the receipt with",
-            place=str(path),
-            hint="make one with `power key new`, or name yours with `--key FILE`",
+            place=f"{KEY_VARIABLE}: {path}" if named else str(path),
+            hint=f"let {KEY_VARIABLE} name your private key, or unset it"
+            if named
+            else "make one with `power key new`, or name yours with `--key FILE`",
         )
     return load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
 

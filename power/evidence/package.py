@@ -8,7 +8,6 @@ that does not follow is named.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -25,6 +24,7 @@ from power.evidence.parts import Part, is_file_name
 from power.evidence.quality import derive_matrix
 from power.evidence.quality_report import Matrix
 from power.evidence.report import Report
+from power.manifest.files import irregular
 from power.plan.files import write_atomic
 from power.receipt.digests import sha256
 from power.receipt.keys import PrivateKey
@@ -65,7 +65,7 @@ def pack(folder: Path, key: PrivateKey) -> Package:
             place=str(index),
             hint="move the index away to pack the folder again",
         )
-    data = _read_all(folder)
+    data = _read_all(folder, "P855", "move it out of the folder")
     reports = _of_kind(data, Report)
     comparisons = _of_kind(data, Comparison)
     matrices = _of_kind(data, Matrix)
@@ -89,13 +89,14 @@ def verify(folder: Path, trust: Trust) -> Package:
     """Verify the package in `folder` with keys from outside.
 
     Raises PowerError, exit 3: P6xx the index's or a receipt's signature, P850 a file
-    has another digest, P852 a bench lacks samples, P856 files are missing or were
-    added, P854 a figure that does not follow. Exit 2: P853 no index, P855.
+    has another digest, P852 a bench lacks samples, P856 files are missing, were
+    added or are no files, P854 a figure that does not follow. Exit 2: P853 no index,
+    P855 the folder cannot be read.
     """
     place = folder / INDEX
     name = str(place)
     statement, key = open_index(_read(place), trust, name)
-    data = _read_all(folder)
+    data = _read_all(folder, "P856", _BROKEN)
     _check_files(statement.files, data, folder)
     contents = statement.predicate
     reports = {n: _parsed(data, n, Report) for n in contents.reports}
@@ -228,17 +229,18 @@ def _parsed(data: Mapping[str, bytes], name: str, kind: type[Any]) -> Any:
     return parse(data[name], name, kind)
 
 
-def _read_all(folder: Path) -> dict[str, bytes]:
+def _read_all(folder: Path, code: str, hint: str) -> dict[str, bytes]:
     """Every file of the folder but its index, by its name below it."""
     read = reader(folder)
-    return {name: read(name) for name in sorted(_names(folder)) if name != INDEX}
+    return {name: read(name) for name in sorted(_names(folder, code, hint)) if name != INDEX}
 
 
-def _names(folder: Path) -> Iterator[str]:
+def _names(folder: Path, code: str, hint: str) -> Iterator[str]:
     try:
         for entry in sorted(folder.iterdir()):
             inside = entry.is_dir() and not entry.is_symlink()
-            yield from (_name(folder, path) for path in (entry.iterdir() if inside else [entry]))
+            for path in entry.iterdir() if inside else [entry]:
+                yield _name(folder, path, code, hint)
     except OSError as error:
         fail(
             "P855",
@@ -248,15 +250,17 @@ def _names(folder: Path) -> Iterator[str]:
         )
 
 
-def _name(folder: Path, path: Path) -> str:
+def _name(folder: Path, path: Path, code: str, hint: str) -> str:
     name = path.relative_to(folder).as_posix()
-    if not is_file_name(name) or not stat.S_ISREG(path.lstat().st_mode):
+    kind = irregular(path.lstat().st_mode)
+    if kind is not None or not is_file_name(name):
         fail(
-            "P855",
+            code,
             "this cannot be in an evidence package",
             place=str(path),
             expected="regular files, at most one folder deep, of letters, digits, `.`, `_`, `-`",
-            hint="move it out of the folder",
+            found=kind or f"the name `{name}`",
+            hint=hint,
         )
     return name
 

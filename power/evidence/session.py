@@ -23,6 +23,7 @@ from power.evidence.tuned import (
     TuneReport,
     chosen_settings,
     costs_part,
+    fixes_shape,
     profile_text,
     report_bytes,
 )
@@ -84,9 +85,7 @@ def tune(  # noqa: PLR0913 - what a tuning is made of
     """Tune; `plan` is what is recorded (`widest_plan`). Raises as `record`."""
     with watched("recording") as progress:
         recorded = record(tuning, plan, open_, progress or _silent)
-    fixed = tuning.effective.settings.graph.shape == "fixed" and (
-        tuning.effective.origin("graph", "shape") == "manifest"
-    )
+    fixed = fixes_shape(tuning.effective)
     judged: list[Judged] = []
     with watched("simulating"):
         judged = ranked([one for one in survey(recorded, fixed=fixed) if one is not None])

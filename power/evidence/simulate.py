@@ -140,7 +140,7 @@ class _Known:
         """How many tokens were emitted."""
         return self.position - self._start
 
-    def prefill(self, tokens: Sequence[int]) -> None:
+    def prefill(self, tokens: Sequence[int], _taken: object = None) -> None:
         self.position = len(tokens)
 
     def checkpoint(self) -> int:

@@ -33,7 +33,7 @@ _OURS = {
         "controller",
         "cost",
     ),
-    "graph": ("shape", "rows", "batch"),
+    "graph": ("rows", "batch"),
 }
 """Settings that the tuned profile decides. What the manifest itself writes wins over a profile."""
 
@@ -117,8 +117,8 @@ class TuneReport(Part):
 def check_open(effective: Effective) -> None:
     """Raise PowerError P808 for what the manifest writes itself and tuning would decide.
 
-    Also for a claim of `shape`: the setting that pays may have the natural shape, of
-    which that cannot be claimed.
+    Also for a claim of `shape` where the manifest does not fix the shape: tuning then
+    chooses among natural ones, of which that cannot be claimed.
     """
     problems = [
         Diagnostic(
@@ -131,17 +131,24 @@ def check_open(effective: Effective) -> None:
         for key in keys
         if effective.origin(section, key) == "manifest"
     ]
-    if effective.settings.exactness.level == "shape":
+    if effective.settings.exactness.level == "shape" and not fixes_shape(effective):
         problems.append(
             Diagnostic(
                 "P808",
-                "`shape` is claimed, and tuning may choose the natural shape, which cannot show it",
+                "`shape` is claimed, and tuning chooses a natural shape, of which it cannot be",
                 spans=effective.spans(("exactness", "level", "")),
-                hint="leave the claim out; make it of the tuned profile if its shape is fixed",
+                hint='set `graph.shape = "fixed"` in the manifest, or leave the claim out',
             )
         )
     if problems:
         raise PowerError(tuple(problems))
+
+
+def fixes_shape(effective: Effective) -> bool:
+    """Whether the manifest itself asks for the fixed shape, which tuning then keeps."""
+    return effective.settings.graph.shape == "fixed" and (
+        effective.origin("graph", "shape") == "manifest"
+    )
 
 
 def chosen_settings(chosen: Judged | None, cost: Cost) -> dict[str, Any]:

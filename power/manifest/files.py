@@ -11,6 +11,7 @@ Why = Literal["absent", "refused", "irregular", "large"]
 
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),

@@ -133,19 +133,25 @@ def _padding(plan: Plan) -> Iterator[Finding]:
 
 
 def _micro_batch(plan: Plan) -> Iterator[Finding]:
-    """The snapshots of a recurrent state are those of the last rows that a kernel saw at once."""
+    """A pass goes through the kernels whole: pieces of it would be of other shapes.
+
+    The snapshots of a recurrent state are those of the last rows that a kernel saw at once.
+    """
     micro, spec = plan.graph.micro_batch, plan.speculation
-    if micro is None or spec.rollback != "snapshots":
+    if micro is None:
         return
-    rows = plan.graph.rows or (spec.spec_draft_max or 0) + 1
-    least = max(rows, (spec.effective_snapshots or 0) + 2)
+    least = plan.graph.rows or (spec.spec_draft_max or 0) + 1
+    what, why = "the rows of a pass", "a pass, and its rows would be computed in other shapes"
+    if spec.rollback == "snapshots":
+        least = max(least, (spec.effective_snapshots or 0) + 2)
+        what += ", and min(K, S) + 2"
+        why = "a pass of a recurrent target, and its rows could not be dropped"
     if micro < least:
         yield Finding(
             Diagnostic(
                 code="P426",
-                message="`micro_batch` would cut up a pass of a recurrent target, and its rows "
-                "could not be dropped",
-                expected=f"micro_batch >= {least}: the rows of a pass, and min(K, S) + 2",
+                message=f"`micro_batch` would cut up {why}",
+                expected=f"micro_batch >= {least}: {what}",
                 found=f"micro_batch = {micro}",
                 hint=f"set `micro_batch = {least}` or more, or lower `spec_draft_max`",
             ),
@@ -230,6 +236,8 @@ def _adaptive(plan: Plan) -> Iterator[Finding]:
 def _clamped(plan: Plan) -> Iterator[Finding]:
     """Where the width is clamped to the snapshots: by the guard, and while adaptive."""
     spec = plan.speculation
+    if not (spec.spec_mtp_adaptive or spec.rollback == "snapshots"):
+        return
     narrow, least = spec.effective_snapshots, spec.spec_draft_min
     if narrow is not None and least is not None and narrow < least:
         when = (

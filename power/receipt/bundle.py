@@ -105,7 +105,7 @@ def decode(data: bytes, name: str = "receipt", kind: Kind = RECEIPT) -> dsse.Env
     except strict_json.JSONRefusedError as error:
         fail(
             "P620",
-            f"`{name}` is not a {kind.noun}: {error}",
+            f"`{name}` is no {kind.noun}: {error}",
             place=name,
             hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
         )
@@ -114,8 +114,8 @@ def decode(data: bytes, name: str = "receipt", kind: Kind = RECEIPT) -> dsse.Env
             tuple(
                 Diagnostic(
                     code="P620",
-                    message=f"`{name}` is not a {kind.noun}: {problem.message}",
-                    place=f"{name}: {problem.path}",
+                    message=f"`{name}` is no {kind.noun}: {problem.message}",
+                    place=f"{name}: {problem.path}" if problem.path else name,
                     hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
                 )
                 for problem in problems(error)

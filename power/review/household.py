@@ -17,6 +17,8 @@ from power.review.measured import reports_of
 from power.review.plans import Judged, Sources, judge_plan, missing
 from power.review.survey import Found, Tree
 
+_PACKAGE_INDEX = "index.sigstore.json"
+
 
 class Household:
     """The documents of a work tree (`now`) in their relations, and what a change touched."""
@@ -50,13 +52,17 @@ class Household:
         for path, found in self.plans.items():
             manifest = self._manifest_of(path, found)
             owned.add(manifest)
-            if path in self.changed or manifest in self.changed:
+            if path in self.changed or (manifest in self.changed and not self._packed(path)):
                 before = self.tree.before(self.old_names.get(path, path))
                 text = None if before is None else before.text
                 yield judge_plan(path, found.text, self._sources(manifest), text)
         for path in self.manifests:
             if path not in owned:
                 yield from self._missing(path)
+
+    def _packed(self, plan: str) -> bool:
+        """Whether a plan lies in an evidence package, which tells of what was, and stays so."""
+        return (self.tree.root / plan).with_name(_PACKAGE_INDEX).is_file()
 
     def _missing(self, path: str) -> Iterator[Judged]:
         """The plan that a manifest lost, or that a new one should have beside the others."""

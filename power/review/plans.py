@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from power.diagnostics import Diagnostic, PowerError, Span
 from power.manifest.load import LoadedProfile
 from power.manifest.meaning import meaning_sha256, profile_sha256
 from power.manifest.merge import Effective, merge
+from power.manifest.shipped import profile_names
 from power.plan import lock
 from power.plan.check import facts
+from power.plan.compile import default_lock_path
 from power.plan.model import Plan
 from power.plan.places import first_line_difference, key_span
 from power.plan.restate import restate
@@ -141,6 +144,18 @@ def _as_compiled(sources: Sources, plan: Plan) -> tuple[Effective, tuple[str, ..
     return merge(effective.loaded, other), ()
 
 
+def _again(path: str, plan: Plan, sources: Sources) -> str:
+    """The command that makes the plan at `path` again."""
+    words = ["power compile", sources.path]
+    named, wanted = sources.effective.profile, plan.profile
+    if wanted is not None and (named is None or named.profile.name != wanted.name):
+        own = None if wanted.name in profile_names() else sources.other.get(wanted.name)
+        words.append(f"--profile {wanted.name if own is None else own.source.name}")
+    if path != default_lock_path(Path(sources.path)).as_posix():
+        words.append(f"-o {path}")
+    return " ".join(words)
+
+
 def _stale(
     path: str, text: str, plan: Plan, sources: Sources, effective: Effective
 ) -> Iterator[Diagnostic]:
@@ -152,7 +167,7 @@ def _stale(
             spans=key_span(path, text, ("manifest", "sha256")),
             expected=now,
             found=plan.manifest.sha256,
-            hint=f"run `power compile {sources.path}` and commit the plan with it",
+            hint=f"run `{_again(path, plan, sources)}` and commit the plan with it",
         )
     profile = effective.profile
     if plan.profile is None or profile is None or profile.profile.name != plan.profile.name:
@@ -165,7 +180,7 @@ def _stale(
             spans=key_span(path, text, ("profile", "sha256")),
             expected=now,
             found=plan.profile.sha256,
-            hint=f"run `power compile {sources.path}`: a profile changes together with its plans",
+            hint=f"run `{_again(path, plan, sources)}`: a profile changes together with its plans",
         )
 
 
@@ -174,7 +189,7 @@ def _forged(
 ) -> Iterator[Diagnostic]:
     """The digests fit, but the manifest gives another plan: somebody sealed an edit."""
     hint = (
-        f"run `power compile {sources.path}`; where that gives the same plan, another version of "
+        f"run `{_again(path, plan, sources)}`; where that gives the same plan, another version of "
         "Power made it"
     )
     try:

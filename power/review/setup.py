@@ -9,7 +9,7 @@ from typing import Literal
 
 from power.plan.files import replace_text, write_atomic
 from power.review.git import WorkTree, git
-from power.review.survey import Tree
+from power.review.survey import Found, Tree
 
 ATTRIBUTES = {"text": "unset", "diff": "power", "merge": "power"}
 _SPELLED = "-text diff=power merge=power"
@@ -44,7 +44,7 @@ def set_up(folder: Path, *, everywhere: bool = False) -> list[Done]:
 
 def _attributes(work: WorkTree) -> Iterator[Done]:
     tree = Tree(work, "HEAD")
-    plans = [path for path, found in tree.now().items() if found.kind == "plan"]
+    plans = [path for path, found in tree.now().items() if _is_lock(path, found)]
     lines = [f"{pattern} {_SPELLED}" for pattern in _PATTERNS if not _has(work, _example(pattern))]
     covered = {path for path in plans if _matches(path)}
     lines += [
@@ -69,6 +69,10 @@ def _attributes(work: WorkTree) -> Iterator[Done]:
         write_atomic(file, new.encode(), overwrite=False)
     for line in lines:
         yield Done("attributes", line, there=False)
+
+
+def _is_lock(path: str, found: Found) -> bool:
+    return found.kind == "plan" and path.endswith(".lock")
 
 
 def _example(pattern: str) -> str:

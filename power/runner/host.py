@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from string import digits
 
 import psutil  # type: ignore[import-untyped,unused-ignore]
 
@@ -15,6 +15,7 @@ from power.diagnostics import fail
 from power.plan.model import Host
 from power.runner.types import HostRecord
 
+_KIND = re.compile("[A-Za-z]+")
 _NICENESS = {"low": 10, "normal": 0, "high": -5}
 
 
@@ -91,9 +92,10 @@ def _cpu_model(path: Path = Path("/proc/cpuinfo")) -> str:
 def check_required(required: Sequence[str], devices: Sequence[str]) -> None:
     """Refuse (P511) when the engine sees no device of a kind the plan requires.
 
-    A device's name is its kind, and a number where there can be more of them: `CUDA0`, `CPU`.
+    A device is told by its kind, a number where there can be more of them, and words:
+    `CUDA0 (NVIDIA H200)`, `CPU (...)`.
     """
-    kinds = {device.rstrip(digits).lower() for device in devices}
+    kinds = {kind[0].lower() for device in devices if (kind := _KIND.match(device))}
     missing = [kind for kind in required if kind.lower() not in kinds]
     if missing:
         fail(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -100,6 +101,10 @@ def json_object(line: bytes) -> dict[str, Any]:
     """The object on `line`; LineError for anything else, and for a key that is given twice."""
     if len(line) > MAX_LINE:
         raise LineError("the line is too long", f"at most {MAX_LINE} bytes")
+    if not line.strip():
+        raise LineError("the line is empty", "an object")
+    if line.startswith(codecs.BOM_UTF8):
+        raise LineError("the line begins with a byte order mark", "UTF-8 without one")
     try:
         value = json.loads(
             line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number

@@ -195,6 +195,16 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefilled:
+    """How many of the prompt's tokens are in the target's memory, in chunks, and of how many."""
+
+    __pydantic_config__: ClassVar = _STRICT
+    tokens: int
+    total: int
+    type: Literal["prefilled"] = "prefilled"
+
+
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Text that a round has committed, byte for byte, in whole characters."""
 
@@ -334,4 +344,6 @@ class Refused:
 
 Experiment = Trial | Rows | Curve
 ToWorker = Load | Run | Experiment | Cancel | Close
-FromWorker = Progress | Ready | Alive | Emit | Done | Tried | RowsRead | CurveRead | Refused
+FromWorker = (
+    Progress | Ready | Alive | Prefilled | Emit | Done | Tried | RowsRead | CurveRead | Refused
+)

@@ -16,7 +16,7 @@ from power.diagnostics import Diagnostic, PowerError, fail
 from power.runner.crash import excerpt, explain_end, oom_kills
 from power.runner.frames import parse_frame
 from power.runner.limits import CLOSE_GRACE_S, TIMEOUT_VARIABLE
-from power.runner.messages import Alive, Close, FromWorker, ToWorker
+from power.runner.messages import Alive, Close, FromWorker, Prefilled, ToWorker
 from power.runner.protocol import FrameBuffer, FrameError, encode
 from power.runner.spawn import child_environment, python_module
 
@@ -146,7 +146,8 @@ class WorkerProcess:
                 deadline = time.monotonic() + self._silence_s
                 continue
             if message is not None:
-                self._calls = 1
+                if not isinstance(message, Prefilled):  # the calls that were announced go on
+                    self._calls = 1
                 return message
             if self._ended:
                 self._fail_ended()

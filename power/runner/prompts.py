@@ -148,8 +148,12 @@ def _prompt(line: bytes, number: int) -> Prompt:
         raise LineError("the `id` is empty", "text")
     try:
         digest = hashlib.sha256(rfc8785.dumps(asked)).hexdigest()
-    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError):
-        raise LineError("the line holds text or a number that JSON can not carry") from None
+    except rfc8785.IntegerDomainError:
+        raise LineError("a number is out of range", "at most 2^53 - 1") from None
+    except RecursionError:
+        raise LineError("the line is nested too deeply") from None
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError):
+        raise LineError("the line holds a lone surrogate, which is no text", "text") from None
     messages = typed(raw, "messages", list)
     return Prompt(
         id=str(number) if name is None else name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import asdict
 
 from power.backends.interface import EngineIdentity
@@ -10,7 +10,7 @@ from power.diagnostics import fail
 from power.plan.model import EnginePin
 from power.runner.messages import Done, Run
 from power.runner.types import EngineRecord, HostRecord, RunRecord
-from power.speculation.outcome import Finish, Phase
+from power.speculation.outcome import Counters, Finish, Phase
 
 
 def contradiction(run: Run, done: Done, emitted: bytes, vocabulary: int) -> str | None:
@@ -87,6 +87,15 @@ def phases_us(phases_ns: Mapping[Phase, int], wall_ns: int) -> dict[str, int]:
     return spent | {Phase.OTHER.value: wall_ns // 1000 - sum(spent.values())}
 
 
+def _silence(strategy: str, counters: Counters) -> Iterator[str]:
+    """Why a run that was to speculate did not; one round is too short for a proposal."""
+    if strategy == "off" or counters.drafted or counters.rounds <= 1:
+        return
+    asked = any(width for width, _ in counters.widths)
+    why = "the proposer had nothing to say" if asked else "the controller asked for nothing"
+    yield f"no token was proposed in {counters.rounds} rounds: {why}"
+
+
 def run_record(  # noqa: PLR0913 - the parts of a record
     run: Run,
     done: Done,
@@ -129,6 +138,6 @@ def run_record(  # noqa: PLR0913 - the parts of a record
         peak_rss_bytes=done.peak_rss_bytes,
         engine=engine,
         host=host,
-        notes=list(notes),
+        notes=[*notes, *_silence(strategy, done.counters)],
         fr_covered=None if reduced is None else sum(token in reduced for token in done.ids),
     )

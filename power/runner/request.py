@@ -53,7 +53,9 @@ def _check_limit(asked: int | None, planned: int) -> None:
         f"the request asks for {asked} tokens, the plan allows 1 to {planned}",
         expected=f"1 to {planned}",
         found=asked,
-        hint="ask for less, or raise `sampling.max_tokens` and compile again",
+        hint="ask for at least one token"
+        if asked < 1
+        else "ask for less, or raise `sampling.max_tokens` and compile again",
     )
 
 

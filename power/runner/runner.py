@@ -29,6 +29,7 @@ from power.runner.messages import (
     Done,
     Emit,
     PassShape,
+    Prefilled,
     Progress,
     Ready,
     Refused,
@@ -52,6 +53,12 @@ from power.runner.types import EngineRecord, HostRecord, Request, RunRecord
 from power.speculation.outcome import Finish
 
 OnBytes = Callable[[bytes], None]
+OnPrefill = Callable[[int, int], None]
+
+
+def _ignore(*_heard: object) -> None:
+    """For a caller that reads the result alone."""
+
 
 OWN = Advice()
 """A trial's proposer is the plan's own, unless it is said otherwise."""
@@ -169,8 +176,15 @@ class Runner:
         if self._worker is not None:
             self._worker.wake()
 
-    def generate(self, request: Request, on_bytes: OnBytes | None = None) -> RunRecord:
+    def generate(
+        self,
+        request: Request,
+        on_bytes: OnBytes = _ignore,
+        on_prefill: OnPrefill = _ignore,
+    ) -> RunRecord:
         """Run one request; `on_bytes` gets its text as it is committed, in whole characters.
+
+        on_prefill: gets (tokens of the prompt taken in, tokens to take in), chunk by chunk.
 
         All that `on_bytes` got is the record's `text`, byte for byte, also where it is
         no UTF-8. When this raises, what `on_bytes` got stays valid, and there is no
@@ -184,7 +198,7 @@ class Runner:
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
         with self._talking("running the request") as (worker, ready):
-            done = self._follow(worker, run, run, Done, on_bytes or _ignore)
+            done = self._follow(worker, run, Done, on_bytes, on_prefill)
             check_strategy(strategy, done.proposer_width)
         return run_record(
             run,
@@ -219,7 +233,7 @@ class Runner:
         trial = Trial(run, advice, rows, margins, rounds)
         speculates = advice.kind != "none" and self.plan.speculation.strategy != "off"
         with self._talking("running a trial") as (worker, _):
-            tried = self._follow(worker, trial, run, Tried, _ignore)
+            tried = self._follow(worker, trial, Tried, _ignore)
             reason = trial_contradiction(trial, tried)
             if reason is not None:
                 worker.fail_protocol(reason)
@@ -324,11 +338,12 @@ class Runner:
         self,
         worker: WorkerProcess,
         command: Run | Trial,
-        run: Run,
         kind: type[_Ended],
         on_bytes: OnBytes,
+        on_prefill: OnPrefill = _ignore,
     ) -> _Ended:
-        """Send `command` and follow its `run` to an end, which has to be one that it can have."""
+        """Send `command` and follow its run to an end, which has to be one that it can have."""
+        run = command if isinstance(command, Run) else command.run
         emitted = bytearray()
 
         def emit(piece: bytes) -> None:
@@ -338,7 +353,7 @@ class Runner:
         if self._cancelled:
             worker.send(Cancel(run.number))  # before it, so that no round of it runs
         worker.send(command)
-        ended = self._until(worker, kind, emit)
+        ended = self._until(worker, kind, emit, on_prefill)
         done = ended if isinstance(ended, Done) else ended.done
         reason = contradiction(run, done, bytes(emitted), self.plan.target.header.vocabulary)
         if reason is not None:
@@ -383,7 +398,11 @@ class Runner:
         return ready
 
     def _until(
-        self, worker: WorkerProcess, kind: type[_Answer], emit: OnBytes | None = None
+        self,
+        worker: WorkerProcess,
+        kind: type[_Answer],
+        emit: OnBytes | None = None,
+        on_prefill: OnPrefill = _ignore,
     ) -> _Answer:
         """The worker's answer; with `emit`, of a request whose text comes before it."""
         until: float | None = None
@@ -400,6 +419,8 @@ class Runner:
             if isinstance(message, kind):
                 return message
             match message:
+                case Prefilled(tokens=tokens, total=total) if emit is not None:
+                    on_prefill(tokens, total)
                 case Emit(text=piece) if emit is not None:
                     emit(piece)
                 case Refused(diagnostics=diagnostics):
@@ -413,10 +434,6 @@ class Runner:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
-
-
-def _ignore(_text: bytes) -> None:
-    """For a caller that reads the record alone."""
 
 
 def _now() -> str:

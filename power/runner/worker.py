@@ -32,6 +32,7 @@ from power.runner.messages import (
     Experiment,
     FromWorker,
     Load,
+    Prefilled,
     Progress,
     Ready,
     Refused,
@@ -210,6 +211,7 @@ def _run(  # noqa: PLR0913 - what a run is made of
         emit=emit,
         cancelled=lambda: link.is_cancelled(run.number, load.beat_s),
         clock=_clock,
+        prefilled=lambda tokens: link.send(Prefilled(tokens, len(prompt) - 1)),
     )
     end = _clock()
     if outcome.finish is Finish.FAILED:

@@ -10,7 +10,7 @@ may be restored more than once until the next one is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 
@@ -27,10 +27,12 @@ class Target(Protocol):
         """Committed tokens in memory: the prompt and all emitted tokens but the anchor."""
         ...
 
-    def prefill(self, tokens: Sequence[int]) -> None:
+    def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = ...) -> None:
         """Evaluate and commit `tokens`, in the plan's prefill chunks. Called once, first.
 
         All of the prompt but its last token: empty for a prompt of one token.
+        taken: called after each chunk with the number of tokens so far; what it
+        raises ends the prefill.
         """
         ...
 

@@ -53,6 +53,7 @@ def generate(  # noqa: PLR0913 - the parts of one request
     emit: Emit,
     cancelled: Callable[[], bool],
     clock: Callable[[], int],
+    prefilled: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Run one request to its end.
 
@@ -61,8 +62,9 @@ def generate(  # noqa: PLR0913 - the parts of one request
     stop: non-empty byte sequences that end generation and are cut from the text.
     emit: called once a committed round with its tokens and the bytes of text that
         can be let out (`Decoder.take`).
-    cancelled: polled between the steps of a round.
+    cancelled: polled between chunks of the prompt and the steps of a round.
     clock: monotonic, in ns.
+    prefilled: called after each chunk of the prompt with the number of tokens so far.
 
     An exception from any of these parts ends the request with `Finish.FAILED`:
     the round it broke is rolled back and every token emitted before is in the
@@ -85,6 +87,7 @@ def generate(  # noqa: PLR0913 - the parts of one request
         emit=emit,
         cancelled=cancelled,
         clock=PhaseClock(clock),
+        prefilled=prefilled,
     )
     return request.run()
 
@@ -107,6 +110,7 @@ class _Request:
         emit: Emit,
         cancelled: Callable[[], bool],
         clock: PhaseClock,
+        prefilled: Callable[[int], None],
     ) -> None:
         self._prompt = prompt
         self._target = target
@@ -120,6 +124,7 @@ class _Request:
         self._max_tokens = max_tokens
         self._emit = emit
         self._cancelled = cancelled
+        self._prefilled = prefilled
         self._enter = clock.enter
         self._clock = clock
         self._guard = ReplayGuard(settings)
@@ -153,7 +158,7 @@ class _Request:
         if len(prompt) > self._settings.context:
             return Finish.CONTEXT
         self._enter(_PREFILL)
-        self._target.prefill(prompt[:-1])
+        self._target.prefill(prompt[:-1], self._taken)
         self._proposer.begin(prompt)
         self._enter(_OTHER)
         finish = None
@@ -278,6 +283,10 @@ class _Request:
         if self._position(emitted) >= self._settings.context:
             return Finish.CONTEXT
         return None
+
+    def _taken(self, tokens: int) -> None:
+        self._prefilled(tokens)
+        self._poll()
 
     def _poll(self) -> None:
         if self._cancelled():

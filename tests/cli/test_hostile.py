@@ -167,3 +167,146 @@ def test_a_home_that_cannot_be_entered_is_no_traceback(ready: Bench, tmp_path: P
     done = ready("run", "plan.lock", "--prompt", "a", env={"POWER_KEY": str(home / "k.pem")})
     assert done.code in {2, 3}
     assert "error[P" in done.stderr
+
+
+def test_what_cannot_be_told_is_not_signed(ready: Bench) -> None:
+    for out in ("| true", "> /dev/full", ">&-"):
+        run = "POWER run plan.lock --prompt one --receipt r.json --format json"
+        done = shell(ready, f"set -o pipefail; {run} {out}")
+        assert done.returncode in {2, 130}, out
+        assert not (ready.folder / "r.json").exists(), out
+
+
+def test_data_for_a_closed_stdout_is_not_lost_in_silence(ready: Bench) -> None:
+    done = shell(ready, "POWER show plan.lock >&-")
+    assert done.returncode == 2
+    assert b"error[P708]" in done.stderr
+
+
+def test_the_end_of_a_reader_is_told_where_it_costs_the_receipt(ready: Bench) -> None:
+    done = shell(ready, "POWER run plan.lock --prompt 'one two one two' | true")
+    assert b"no receipt was written" in done.stderr
+    assert not ready.receipts
+
+
+def test_an_interruption_waits_for_the_end_of_an_import(ready: Bench) -> None:
+    """What an import runs may swallow it, as native code does that builds a class."""
+    ready.write("slow.py", _SLOW)
+    with subprocess.Popen(
+        [sys.executable, "-c", _IMPORTING, "run", "plan.lock"],
+        cwd=ready.folder,
+        env=ready.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGINT)
+        try:
+            stdout, stderr = child.communicate(timeout=60)
+        finally:
+            child.kill()
+    assert (child.returncode, stdout) == (130, b"over\n"), stderr
+    assert not ready.receipts
+
+
+_SLOW = """
+import time
+print("ready", flush=True)
+try:
+    time.sleep(1)
+except KeyboardInterrupt:
+    print("swallowed", flush=True)
+print("over", flush=True)
+"""
+_IMPORTING = """
+import sys, time
+import power.cli.verbs.run as run
+def announce(options):
+    import slow
+    time.sleep(60)
+run.read_prompt = announce
+from power.cli.app import run as main
+main()
+"""
+
+_FAULTY = """
+import power.cli.verbs.run as run
+def read_prompt(options):
+    return 1 // 0
+run.read_prompt = read_prompt
+from power.cli.app import run as main
+main()
+"""
+
+
+def test_a_fault_of_our_own_is_no_verdict_and_no_traceback(ready: Bench) -> None:
+    for development in (False, True):
+        mode = ["-X", "dev"] if development else []
+        done = subprocess.run(
+            [sys.executable, *mode, "-c", _FAULTY, "run", "plan.lock"],
+            cwd=ready.folder,
+            env=ready.environment(),
+            capture_output=True,
+            check=False,
+        )
+        assert (b"Traceback" in done.stderr) is development
+        if not development:
+            assert done.returncode == 2
+            assert done.stderr.startswith(b"error[P710]")
+            assert b"ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("verify LONG --key key.pem.pub", "P706"),
+        ("key show LONG", "P706"),
+        ("run plan.lock --prompt one --receipt LONG", "P441"),
+        ("certify plan.lock -o LONG", "P441"),
+        ("run plan.lock --prompt one --artifacts nowhere", "P701"),
+        ("compile manifest.toml --artifacts ''", "P701"),
+        ("evidence pack ''", "P701"),
+        ("evidence verify '' --key key.pem.pub", "P701"),
+        ("inspect loop.gguf", "P221"),
+        ("run plan.lock --prompt one --stop $'\\xff'", "P705"),
+        ("run plan.lock --prompt one --chat --system $'\\xff'", "P705"),
+        ("verify r.json --key key.pem.pub --plan plan.lock --replay --stop $'\\xff'", "P705"),
+        ("bench" + " plan.lock" * 17 + " -o b.json", "P704"),
+        ("key new --passphrase --passphrase-file f k.pem", "P704"),
+        ("POWER_KEY_PASSPHRASE=$(printf 'x%.0s' {1..1024}) key new k.pem", "P604"),
+        ("run plan.lock --prompts seed.jsonl --out o.jsonl", "P570"),
+    ],
+)
+def test_it_is_refused_before_anything_ran(ready: Bench, command: str, code: str) -> None:
+    (ready.folder / "loop.gguf").symlink_to("loop.gguf")
+    ready.write("seed.jsonl", f'{{"prompt": "x", "seed": {10**20}}}\n')
+    variable, _, rest = command.partition(" key new k.pem")
+    script = f"{variable} POWER key new k.pem{rest}" if "=" in variable else f"POWER {command}"
+    done = shell(ready, script.replace("LONG", "x" * 300))
+    assert done.returncode == 2, done.stderr
+    assert f"error[{code}]".encode() in done.stderr
+    assert b"Traceback" not in done.stderr
+    assert done.stdout == b""
+    assert not ready.receipts
+
+
+def test_a_limit_on_files_is_not_taken_for_a_want_of_memory(ready: Bench) -> None:
+    done = shell(ready, "ulimit -f 2; POWER run plan.lock --prompt one 2>&1 | cat")
+    assert b"error[P234]" in done.stdout
+    assert b"ulimit -f" in done.stdout
+
+
+def test_a_key_that_the_environment_names_is_named(ready: Bench) -> None:
+    done = ready("run", "plan.lock", "--prompt", "one", env={"POWER_KEY": "nope"})
+    assert done.code == 2
+    assert "--> POWER_KEY: nope" in done.stderr
+
+
+def test_a_formatted_text_is_in_the_object_that_tells_of_it(ready: Bench) -> None:
+    text = (ready.folder / "manifest.toml").read_bytes().replace(b" = ", b"=")
+    plain = ready("fmt", "-", stdin=text)
+    told = ready("fmt", "-", "--format", "json", stdin=text)
+    assert told.json["text"].encode() == plain.stdout
+    assert b"schema = 1" in plain.stdout

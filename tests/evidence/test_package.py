@@ -135,11 +135,12 @@ class TestThieves:
         path = packed / "README.md"
         path.rename(packed.parent / "elsewhere.md")
         path.symlink_to(packed.parent / "elsewhere.md")
-        assert refusal(packed).diagnostics[0].code == "P855"
+        (found,) = refusal(packed).diagnostics
+        assert (found.code, found.found) == ("P856", "a symbolic link")
 
     def test_a_folder_in_a_folder(self, packed: Path) -> None:
         (packed / "a" / "b").mkdir(parents=True)
-        assert refusal(packed).diagnostics[0].code == "P855"
+        assert refusal(packed).diagnostics[0].code == "P856"
 
     def test_another_index(self, packed: Path) -> None:
         (packed / INDEX).write_bytes(sign_index({"x": "0" * 64}, [], [], OTHER))
@@ -213,6 +214,16 @@ class TestLiars:
         repacked(packed)
         assert refusal(packed).diagnostics[0].code == "P852"
 
+    @pytest.mark.parametrize("body", [{"text_base64": "x"}, {"text": "\ud800"}, {}])
+    def test_an_output_that_is_none(self, packed: Path, body: dict[str, str]) -> None:
+        journal = packed / "x.journal.jsonl"
+        *head, last = journal.read_text().splitlines(keepends=True)
+        line = json.loads(last)
+        line["body"] = {k: v for k, v in line["body"].items() if k != "text"} | body
+        journal.write_text("".join([*head, json.dumps(line) + "\n"]))
+        repacked(packed)
+        assert refusal(packed).diagnostics[0].code == "P803"
+
     def test_samples_in_another_order(self, packed: Path) -> None:
         journal = packed / "x.journal.jsonl"
         *head, last, but_one = journal.read_text().splitlines(keepends=True)
@@ -241,6 +252,13 @@ class TestPacking:
         with pytest.raises(PowerError) as refused:
             package.pack(tmp_path, KEY)
         assert refused.value.diagnostics[0].code == "P855"
+
+    def test_what_is_no_file(self, folder: Path) -> None:
+        (folder / "link").symlink_to("README.md")
+        with pytest.raises(PowerError) as refused:
+            package.pack(folder, KEY)
+        (found,) = refused.value.diagnostics
+        assert (found.code, found.hint) == ("P855", "move it out of the folder")
 
     def test_no_folder(self, tmp_path: Path) -> None:
         with pytest.raises(PowerError) as refused:

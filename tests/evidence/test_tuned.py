@@ -12,6 +12,7 @@ from power.evidence.planner import choose, survey
 from power.evidence.tuned import check_open, chosen_settings, profile_text
 from power.manifest.load import parse_manifest, parse_profile
 from power.manifest.merge import Effective, merge
+from power.manifest.rules import check_rules
 from power.plan.model import Cost
 from power.runner.messages import Timed
 from tests.evidence.test_planner import STEEP, traced
@@ -175,6 +176,31 @@ def test_the_profile_keeps_what_is_not_tuned() -> None:
     assert found.evidence[0].report_sha256 == "1" * 64
 
 
+def test_every_section_of_the_own_profile_but_the_tuned_ones_stays() -> None:
+    more = '[preflight]\nidle_ms = 500\n[exactness]\nlevel = "serial"\n'
+    text = profile_text(
+        effective(profile=PROFILE + more),
+        name="m-tuned",
+        summary="s",
+        speculation={"spec_mode": "off"},
+        rows=None,
+        evidence=EVIDENCE,
+    )
+    found = parse_profile(text.encode(), "t.toml")
+    assert found.profile.preflight.idle_ms == 500
+    assert found.profile.exactness.level == "serial"
+    assert check_rules(merge(effective().loaded, found)) == ()
+
+
+def test_a_claim_of_shape_needs_a_shape_that_tuning_keeps() -> None:
+    claim = '[exactness]\nlevel = "shape"\n'
+    check_open(effective(claim + '[graph]\nshape = "fixed"\n'))
+    for found in (effective(claim), effective(profile=PROFILE + claim)):
+        with pytest.raises(PowerError) as caught:
+            check_open(found)
+        assert [d.code for d in caught.value.diagnostics] == ["P808"]
+
+
 def test_the_costs_of_a_choice_are_those_that_it_can_use() -> None:
     trace = traced(Case(max_tokens=30, left=90, seed=1))
     cost = Cost(
@@ -223,4 +249,7 @@ def test_what_the_manifest_says_itself_cannot_be_tuned() -> None:
     with pytest.raises(PowerError) as caught:
         check_open(effective("[speculation]\nspec_draft_max = 4\n[graph]\nbatch = 9\n"))
     assert [d.code for d in caught.value.diagnostics] == ["P808", "P808"]
+    for key in ("spec_draft_p_min = 0.8", "spec_mtp_fr_vocab_size = 8192"):
+        with pytest.raises(PowerError, match=key.split()[0]):
+            check_open(effective(f"[speculation]\n{key}\n"))
     assert caught.value.diagnostics[0].spans[0].line == 8

@@ -209,6 +209,26 @@ def test_all_broken_rules_come_at_once(broken: Broken) -> None:
     assert [d.code for d in found] == ["P140", "P134", "P130", "P131", "P137"]
 
 
+def test_the_rules_of_both_files_and_those_between_them_come_at_once(
+    written: Written, head: str
+) -> None:
+    written(
+        "mine.toml",
+        'schema = 1\nname = "mine"\nsummary = "s"\n[[evidence]]\nby = "measured"\nwhat = "w"\n'
+        'where = "h"\nartifact = "a"\n',
+    )
+    path = written(
+        "m.toml",
+        head.replace('name = "tiny"\n', 'name = "tiny"\nprofile = "mine.toml"\n').replace(
+            "[target]\n", '[target]\nsource = "hf.co/a/b"\nrevision = "main"\n'
+        )
+        + "[graph]\nbatch = 5\n",
+    )
+    with pytest.raises(PowerError) as caught:
+        load_effective(path)
+    assert {d.code for d in caught.value.diagnostics} >= {"P141", "P145", "P130"}
+
+
 @pytest.mark.parametrize("adaptive", ["prompt-lookup", "ngram-context", "mtp"])
 def test_the_controller_serves_whatever_proposes(broken: Broken, adaptive: str) -> None:
     assert broken(f'[speculation]\nspec_mode = "{adaptive}"\nspec_mtp_adaptive = true\n') == []

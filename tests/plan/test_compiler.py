@@ -118,10 +118,11 @@ def test_a_recurrent_target_without_a_proposer_cannot_pad(
         (7, 7, 8, True, False),  # the snapshots need 7 + 2
         (10, 6, 11, True, True),
         (10, 6, 10, True, False),  # a pass has 11 rows
-        (7, 7, 1, False, True),
+        (7, 7, 8, False, True),
+        (7, 7, 7, False, False),
     ],
 )
-def test_a_micro_batch_holds_a_pass_of_a_recurrent_target(
+def test_a_micro_batch_holds_a_pass(
     make_inputs: MakeInputs, k: int, s: int, micro: int, *, recurrent: bool, fits: bool
 ) -> None:
     inputs = make_inputs(
@@ -266,6 +267,18 @@ def test_adaptive_is_for_model_backed_proposers_with_evidence(
 def test_adaptive_must_be_able_to_start(make_inputs: MakeInputs) -> None:
     asked = {"spec_mtp_adaptive": True, "spec_draft_min": 3, "spec_mtp_recurrent_snapshots": 2}
     assert codes(make_inputs(kind="draft-model", speculation=asked)) == ["P418"]
+
+
+@pytest.mark.parametrize(("recurrent", "found"), [(True, ["P418"]), (False, [])])
+def test_a_width_that_the_guard_clamps_may_still_be_drafted(
+    make_inputs: MakeInputs, *, recurrent: bool, found: list[str]
+) -> None:
+    asked = lookup(spec_draft_max=7, spec_draft_min=5, spec_mtp_recurrent_snapshots=3)
+    inputs = make_inputs(speculation=asked, header={"recurrent": recurrent})
+    if found:
+        assert codes(inputs) == found
+    else:
+        assert compile_plan(inputs).speculation.spec_draft_min == 5
 
 
 def weighed(**rows: str) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class Recorded(Runner):
         self.record = record
         self.requests: list[Request] = []
 
-    def generate(self, request: Request, on_bytes: Any = None) -> RunRecord:
+    def generate(self, request: Request, *_heard: Any, **_more: Any) -> RunRecord:
         self.requests.append(request)
         return self.record
 

@@ -60,6 +60,20 @@ def test_setup_says_what_it_writes_and_writes_it_once(repository: Repository) ->
     assert repository.read(".gitattributes") == attributes
 
 
+def test_setup_keeps_bytes_that_are_no_text(repository: Repository) -> None:
+    file = repository.root / ".gitattributes"
+    file.write_bytes(b"# caf\xe9\n")
+    assert run(repository, "power", "git", "setup").returncode == 0
+    assert file.read_bytes().startswith(b"# caf\xe9\n\n# Plans")
+
+
+def test_setup_is_about_locks(repository: Repository) -> None:
+    """A plan that is a test's input under another name is none of git's business."""
+    repository.write("tests/a-plan.toml", repository.read(LOCK))
+    run(repository, "power", "git", "setup")
+    assert "a-plan" not in repository.read(".gitattributes")
+
+
 def test_setup_keeps_what_stands_in_attributes(repository: Repository) -> None:
     repository.write(".gitattributes", "*.png binary")
     repository.write("else where/odd.lock", repository.read(LOCK))

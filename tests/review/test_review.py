@@ -62,6 +62,25 @@ def test_a_manifest_without_its_plan_is_stale(repository: Repository) -> None:
     assert (span.file, span.source[:6]) == (LOCK, "sha256")
 
 
+def test_the_hint_is_the_command_that_makes_this_plan_again(repository: Repository) -> None:
+    other = repository.compile(MANIFEST, profile="off", lock="evidence/tiny-off.lock")
+    repository.commit("another plan")
+    repository.git("branch", "--force", "main")
+    repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
+    hints = {str(p.spans[0].file): str(p.hint) for p in repository.review().problems}
+    assert f"`power compile {MANIFEST}` and" in hints[LOCK]
+    assert f"`power compile {MANIFEST} --profile off -o {other}` and" in hints[other]
+
+
+def test_a_plan_in_an_evidence_package_tells_of_what_was(repository: Repository) -> None:
+    repository.compile(MANIFEST, profile="off", lock="evidence/tiny-off.lock")
+    repository.write("evidence/index.sigstore.json", "{}")
+    repository.commit("a package")
+    repository.git("branch", "--force", "main")
+    repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
+    assert states(repository.review()) == {LOCK: "stale"}
+
+
 def test_a_comment_in_a_manifest_makes_nothing_stale(repository: Repository) -> None:
     repository.edit(MANIFEST, "[sampling]", "# words\n[sampling]")
     found = repository.review()

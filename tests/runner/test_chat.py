@@ -267,7 +267,9 @@ def make_header(tmp_path: Path) -> Iterator[Callable[..., Header]]:
 
 def test_the_models_own_template_renders(make_header: Callable[..., Header]) -> None:
     header = make_header(chat_template="{{ bos_token }}{{ messages[0].content }}{{ eos_token }}")
-    assert render_for_header(header, HELLO).text == "<s>Hi <b> & é"  # its EOS id names no token
+    rendered = render_for_header(header, HELLO)
+    assert rendered.text == "<s>Hi <b> & é"  # its EOS id names no token
+    assert rendered.spent_ns > 0
 
 
 def test_a_control_token_in_a_message_is_plain_text(make_header: Callable[..., Header]) -> None:

@@ -176,6 +176,7 @@ class TestHost:
             (["cuda"], ["CPU (x)", "CUDA0 (H200)"], None),
             (["cuda", "cpu"], ["CPU (CUDA in its name)"], "`cuda`"),
             (["vulkan"], [], "`vulkan`"),
+            (["c", "cud"], ["CPU (x)", "CUDA0 (H200)"], "`c`, `cud`"),
         ],
     )
     def test_required_devices(

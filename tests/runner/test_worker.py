@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from power.runner.messages import (
     Emit,
     FromWorker,
     Load,
+    Prefilled,
     Progress,
     Ready,
     Refused,
@@ -118,8 +120,9 @@ def test_load_run_close(start: Callable[..., Parent]) -> None:
     parent = start()
     parent.say(parent.load(), run("copy:abc"), run("copy:xyz", 2, stop=("z",)), Close())
     assert [type(m) for m in parent.hear_until(Ready)] == [Progress, Progress, Ready]
-    alive, *emits, first = parent.hear_until(Done)
+    alive, read, *emits, first = parent.hear_until(Done)
     assert alive == Alive(calls=3)  # 8 tokens in chunks of 4, and the first pass
+    assert read == Prefilled(4, 7)  # the last token of the prompt is the anchor
     assert b"".join(m.text for m in emits if isinstance(m, Emit)) == b"abcabcab"
     assert isinstance(first, Done)
     assert (first.number, first.finish, first.proposer_width) == (1, Finish.LENGTH, 3)
@@ -181,6 +184,26 @@ def test_nothing_runs_before_a_load(start: Callable[..., Parent]) -> None:
     parent = start()
     parent.say(run("copy:abc"))
     assert parent.ended()
+
+
+def test_a_device_that_is_asked_for_is_looked_for_before_a_model_is_read(
+    start: Callable[..., Parent],
+) -> None:
+    parent = start()
+    parent.say(replace(parent.load(), require=("vulkan",)))
+    refused = parent.hear()  # no progress came before
+    assert isinstance(refused, Refused)
+    assert [d.code for d in refused.diagnostics] == ["P511"]
+    assert parent.ended()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_command_that_cannot_be_read_ends_the_worker(start: Callable[..., Parent]) -> None:
+    parent = start()
+    body = b'{"type": "no-such"}'
+    parent.socket.sendall(len(body).to_bytes(4, "big") + body)
+    assert parent.ended()
+    assert parent.orphaned.is_set()
 
 
 class TestExplain:

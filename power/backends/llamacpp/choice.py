@@ -6,19 +6,21 @@ import math
 
 import numpy as np
 
+from power.backends.errors import EngineError
 from power.backends.llamacpp.context import Row
 
 
 def most_probable(logits: Row, p_min: float) -> int | None:
     """The first token of the highest logit, float32 [tokens], or None for no proposal.
 
-    None where its softmax probability is below `p_min` (0 to 1; 0 asks for
-    none), and where the logits are no numbers: a broken head is no advice.
+    None where its softmax probability is below `p_min` (0 to 1; 0 asks for none).
+    Raises EngineError, kind `logits`, where they are no numbers: a broken head would
+    go on as a slow success.
     """
     token = int(logits.argmax())
     top = logits[token]
     if not math.isfinite(top):
-        return None
+        raise EngineError("logits", "the draft's logits are no numbers")
     if p_min > 0 and 1.0 / float(np.exp(logits - top).sum()) < p_min:
         return None
     return token

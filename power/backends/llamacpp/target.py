@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -81,13 +81,14 @@ class LlamaTarget:
         """The token that the device chose for row `index`, as `Context.choose_on_device` asked."""
         return self._context.chosen(index)
 
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Evaluate and commit `tokens`, `chunk` at a time."""
+    def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = lambda _: None) -> None:
+        """Evaluate and commit `tokens`, `chunk` at a time; `taken` hears how many are in."""
         size = self._chunk
         for start in range(0, len(tokens), size):
             chunk = tuple(tokens[start : start + size])
             self._decode(chunk, len(chunk), 0)
             self._commit((chunk, len(chunk), 0))
+            taken(start + len(chunk))
 
     def checkpoint(self) -> int:
         """The number of committed tokens: the cells below it are never written again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, cast
 
 from power.backends.scripted.faults import Faults, Step
@@ -82,12 +82,13 @@ class ScriptedTarget:
             return logits
         return [x + self._sway * _wobble(token, state) for token, x in enumerate(logits)]
 
-    def prefill(self, tokens: Sequence[int]) -> None:
-        """Evaluate and commit `tokens`."""
+    def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = lambda _: None) -> None:
+        """Evaluate and commit `tokens`, in one chunk."""
         self._faults.trip(Step.PREFILL)
         if self.position:
             raise RuntimeError("prefill on memory that is not clean")
         self._extend(tokens)
+        taken(len(tokens))
 
     def checkpoint(self) -> object:
         """The position: committed states are only ever appended to or cut."""

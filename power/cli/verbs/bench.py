@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from power.cli.console import Verb
+from power.cli.console import RESUME, Verb
 from power.cli.options import (
     FILE,
     anyway_option,
@@ -112,6 +112,7 @@ def command(
                 natural=natural,
             )
             private = own.private
+            verb.when_interrupted = RESUME
             with verb.progress("samples") as progress:
                 report = run_bench(
                     bench,

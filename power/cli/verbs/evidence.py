@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from power.cli.console import Verb
-from power.cli.options import format_option, key_option, passphrase_option, trust_options
+from power.cli.options import FOLDER, format_option, key_option, passphrase_option, trust_options
 from power.diagnostics import counted, escape
 
 if TYPE_CHECKING:
     from power.evidence.package import Package
-
-FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group("evidence")

@@ -65,4 +65,10 @@ def command(
             )
         write_atomic(output, text.encode(), overwrite=False)
         verb.data["manifest"] = str(output)
-        verb.say(f"wrote {escape(str(output))}; next: power compile {escape(str(output))}")
+        elsewhere = dict.fromkeys(
+            f" --artifacts {file.parent}"
+            for file in (target, draft)
+            if file is not None and file.parent.absolute() != output.parent.absolute()
+        )
+        compile_ = f"power compile {output}{''.join(elsewhere)}"
+        verb.say(f"wrote {escape(str(output))}; next: {escape(compile_)}")

@@ -9,7 +9,7 @@ import click
 
 from power.cli.console import Verb
 from power.cli.options import FILE, format_option, passphrase_option
-from power.diagnostics import escape
+from power.diagnostics import escape, fail
 
 if TYPE_CHECKING:
     from power.receipt.keys import Kind
@@ -29,21 +29,29 @@ def command() -> None:
     show_default=True,
     help="Ed25519, or ECDSA P-256 for tools that know no Ed25519.",
 )
+@click.option(
+    "--passphrase", is_flag=True, help="Ask at the terminal, twice, for one to encrypt it with."
+)
 @passphrase_option
 @format_option("human", "json")
-def new(path: Path | None, kind: Kind, passphrase_file: Path | None, fmt: str) -> None:
+def new(
+    path: Path | None, kind: Kind, passphrase: bool, passphrase_file: Path | None, fmt: str
+) -> None:
     """Make a private key at PATH (mode 0600, never overwritten) and PATH.pub beside it.
 
     Without PATH it becomes the key that `power run` uses by default.
     """
     with Verb("key-new", fmt) as verb:
         from power.receipt.keys import create, default_key_path
-        from power.receipt.passphrase import given
+        from power.receipt.passphrase import from_prompt, given
 
-        source = given(passphrase_file)
-        made = create(
-            path or default_key_path(), kind=kind, passphrase=None if source is None else source()
-        )
+        place = path or default_key_path()
+        if passphrase and passphrase_file is not None:
+            fail(
+                "P704", "`--passphrase` and `--passphrase-file` exclude each other", hint="give one"
+            )
+        source = from_prompt(f"`{place}`", confirm=True) if passphrase else given(passphrase_file)
+        made = create(place, kind=kind, passphrase=None if source is None else source())
         verb.data |= {
             "private": str(made.private),
             "public": str(made.public),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from power.cli.console import Verb
+from power.cli.console import RESUME, Verb
 from power.cli.options import (
     FILE,
     artifact_roots,
@@ -98,6 +98,7 @@ def command(
             bench = matrix_bench(layout, lanes.arms, asked, repetitions)
             private = own.private
             crew = executor(verb, lanes, bench.prompts, workers=workers, ray=ray)
+            verb.when_interrupted = RESUME
             with verb.progress("runs") as progress:
                 found = run_matrix(bench, crew, private, progress)
         verb.data |= QualityOutput.of(found, str(layout.report)).document()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from power.cli.console import Verb
+from power.cli.console import RESUME, Verb
 from power.cli.options import (
     FILE,
     artifact_roots,
@@ -131,8 +131,18 @@ def command(
             check_request(request, execution.plan.sampling)
             return request
 
-        with execution.open(prepare) as (runner, request), _kept_text(verb) as take:
-            record = runner.generate(request, take)
+        with (
+            execution.open(prepare) as (runner, request),
+            _kept_text(verb) as take,
+            ExitStack() as reading,
+        ):
+            progress = reading.enter_context(verb.progress("reading the prompt"))
+
+            def taken(text: bytes) -> None:
+                reading.close()  # before the first text comes to the same terminal
+                take(text)
+
+            record = runner.generate(request, taken, progress or (lambda *_: None))
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("interrupted: the text so far is the plan's, no receipt was written")
@@ -141,6 +151,7 @@ def command(
         hold_interrupts()  # a receipt that is written is also reported
         issued = signer.issue(execution, request, record)
         _report(verb, record, issued)
+        verb.stands_once_told(issued.path.unlink)
 
 
 def _check_batch(prompts: Path | None, out: Path | None, alone: list[str]) -> None:
@@ -162,7 +173,11 @@ def _kept_text(verb: Verb) -> Iterator[Callable[[bytes], None]]:
     from power.cli.execution import stdout_bytes
 
     if verb.human:
-        yield stdout_bytes()
+        try:
+            yield stdout_bytes()
+        except BrokenPipeError:
+            verb.say("interrupted: nobody reads the text any more, no receipt was written")
+            raise
         return
     taken = bytearray()
     try:
@@ -211,7 +226,7 @@ def _batch(
     earlier = f" ({summary.resumed} of them before)" if summary.resumed else ""
     verb.say(f"{done} of {summary.total} prompts answered{earlier} in {escape(str(out))}")
     if summary.cancelled:
-        verb.say("interrupted: run the same command again to go on")
+        verb.say(RESUME)
         verb.answer(ExitCode.INTERRUPTED)
 
 

@@ -105,8 +105,10 @@ class Target:
     prompt: int = 0
     emitted: int = 0
 
-    def prefill(self, tokens: Sequence[int]) -> None:
+    def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = lambda _: None) -> None:
         self.position = self.prompt = len(tokens)
+        for done in range(4, len(tokens) + 1, 4):
+            taken(done)
         if self.place == "prefill":
             do(self.deed)
 

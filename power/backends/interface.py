@@ -1,8 +1,8 @@
 """The face of an engine package, found by the entry point group `power.backends`.
 
-An entry point names a module-level `Backend`. `describe` and `capabilities` must
-not load native code: the process that calls them may hold a signing key. `open`
-is only called in the worker process.
+An entry point names a module-level `Backend`. `describe` must not load native code:
+the process that calls it may hold a signing key. `identify` and `open` do, and are
+only called in a child process.
 """
 
 from __future__ import annotations

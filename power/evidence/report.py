@@ -147,8 +147,9 @@ class Report(Part):
 class Sources:
     """What a report is a function of, read and verified.
 
-    plans: by arm. files: what the report names, by what it is (`prompts`, `journal`,
-    and `lock` of each arm under its name). prompts: ids, in the file's order.
+    plans, locks: by arm, the plan and its file. prompts: ids, in the order of
+    `prompts_file`. preflights: what the host was like at each start. measured: every
+    sample, in the order of the journal.
     """
 
     design: DesignLine

@@ -21,7 +21,7 @@ from power.backends.lookup import NgramContext, PromptLookup
 from power.evidence.trace import Trace, Traced
 from power.speculation.controller import make_controller
 from power.speculation.outcome import ControllerKind, Costs, Counters, Settings
-from power.speculation.protocols import Behind, Proposer
+from power.speculation.protocols import HasBacklog, Proposer
 from power.speculation.scheduler import generate
 
 LOOKUPS = {"prompt-lookup": PromptLookup, "ngram-context": NgramContext}
@@ -217,7 +217,7 @@ class _Counted:
         self.max_width = proposer.max_width
         self.begin, self.commit = proposer.begin, proposer.commit
         self.checkpoint, self.restore = proposer.checkpoint, proposer.restore
-        self._backlog = proposer.backlog if isinstance(proposer, Behind) else lambda: 0
+        self._backlog = proposer.backlog if isinstance(proposer, HasBacklog) else lambda: 0
         self.calls = self.steps = self.intake = 0
 
     def propose(self, limit: int) -> Sequence[int]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from power.diagnostics import Span
+from power.manifest import defaults
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
@@ -71,33 +72,23 @@ class Effective:
 
     @property
     def batch(self) -> int:
-        """B. By default just what K and the fixed rows need."""
-        graph = self.settings.graph
-        if graph.batch is not None:
-            return graph.batch
-        needed = 1 if self.implied == "off" else self.settings.speculation.spec_draft_max + 2
-        return max(needed, self.rows or 1)
+        """B."""
+        return defaults.batch(self.settings, speculates=self.implied != "off")
 
     @property
     def rows(self) -> int | None:
-        """Rows of a fixed shape, by default K + 1 (1 with `off`); None for a natural shape."""
-        graph = self.settings.graph
-        if graph.shape == "natural":
-            return None
-        if graph.rows is not None:
-            return graph.rows
-        return 1 if self.implied == "off" else self.settings.speculation.spec_draft_max + 1
+        """Rows of a fixed shape; None for a natural one."""
+        return defaults.rows(self.settings, speculates=self.implied != "off")
 
     @property
     def prefill_batch(self) -> int:
-        """Tokens a prefill pass, by default 512 or the context where that is smaller."""
-        graph = self.settings.graph
-        return graph.prefill_batch or min(512, graph.context)
+        """Tokens of a prefill pass."""
+        return defaults.prefill_batch(self.settings.graph)
 
     @property
     def max_tokens(self) -> int:
-        """Most output tokens, by default 256 or what the context leaves behind one token."""
-        return self.settings.sampling.max_tokens or min(256, self.settings.graph.context - 1)
+        """Most output tokens."""
+        return defaults.max_tokens(self.settings)
 
     @property
     def effective_snapshots(self) -> int:

@@ -12,14 +12,12 @@ from typing import Any, Literal
 
 from power.artifact.facts import HeaderFacts, PairFacts
 from power.diagnostics import Diagnostic, PowerError, Span
+from power.manifest import defaults
 from power.manifest.model import Artifact, Draft, Settings, Target
 from power.plan import lock, rules
 from power.plan.capabilities import TRAITS, EngineFacts, prefix_sha256
 from power.plan.model import PLAN_REVISION, PLAN_VERSION, Plan, Source
 from power.plan.negotiate import NO_NATIVE_BLOCK, Places, Resolution, negotiate
-
-_PREFILL = 512
-_MAX_TOKENS = 256
 
 SpansOf = Callable[[str, str], tuple[Span, ...]]
 """(section, key) -> where a manifest or profile states it, empty for a default."""
@@ -270,16 +268,14 @@ def _reduced_head(
 
 
 def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:
-    graph, k = settings.graph, settings.speculation.spec_draft_max
-    fixed, speculates = graph.shape == "fixed", resolution.strategy != "off"
-    rows = graph.rows or (k + 1 if speculates else 1) if fixed else None
-    batch = graph.batch or max(k + 2 if speculates else 1, rows or 1)
+    graph, speculates = settings.graph, resolution.strategy != "off"
+    several = speculates or graph.shape == "fixed"
     return {
-        "batch": batch if fixed or speculates else None,
+        "batch": defaults.batch(settings, speculates=speculates) if several else None,
         "shape": graph.shape,
-        "rows": rows,
+        "rows": defaults.rows(settings, speculates=speculates),
         "context": graph.context,
-        "prefill_batch": graph.prefill_batch or min(_PREFILL, graph.context),
+        "prefill_batch": defaults.prefill_batch(graph),
         "micro_batch": graph.micro_batch,
         "flash_attention": graph.flash_attention,
         "repack": None if graph.repack == "auto" else graph.repack,
@@ -291,5 +287,4 @@ def _graph(settings: Settings, resolution: Resolution) -> dict[str, Any]:
 
 
 def _sampling(settings: Settings) -> dict[str, Any]:
-    limit = settings.sampling.max_tokens or min(_MAX_TOKENS, settings.graph.context - 1)
-    return settings.sampling.model_dump() | {"max_tokens": limit}
+    return settings.sampling.model_dump() | {"max_tokens": defaults.max_tokens(settings)}

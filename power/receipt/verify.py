@@ -30,7 +30,7 @@ class Verified:
         depend on the signature's bytes, of which ECDSA has more than one valid form.
     key: the verifier's name for the key that signed.
     checked: what was computed again, in order: `signature`, `consistency`, and
-        `plan`, `output`, `artifacts` where the verifier had them.
+        `plan`, `output`, `certificate`, `artifacts` where the verifier had them.
     warnings: true statements that a reader should not overlook.
     """
 

@@ -99,7 +99,7 @@ class Runner:
     """Runs requests of one plan, one after another, on one loaded engine.
 
     A context manager: entering starts the worker and loads the model, leaving
-    ends it. Both, and `generate`, raise PowerError: exit 2 for a request that
+    ends it. Entering and `generate` raise PowerError: exit 2 for a request that
     cannot run, 3 for an engine or a host that is not the plan's, 4 when the
     engine failed; after 3 and 4 the worker is gone.
 

@@ -37,7 +37,7 @@ from power.runner.observed import (
     bits,
 )
 from power.speculation.controller import Controller
-from power.speculation.protocols import Behind, Proposer, Sampler
+from power.speculation.protocols import HasBacklog, Proposer, Sampler
 
 _SETTLING = 3
 """Passes of one row until their time no longer shows what came before them."""
@@ -213,7 +213,7 @@ def _drafts(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterato
 def _intakes(session: Session, cells: int, curve: Curve, ahead: Ahead) -> Iterator[Timed]:
     """Proposals of one token, each with a backlog; none of a proposer that has none."""
     proposer = session.proposer
-    if not (curve.intake and isinstance(proposer, Behind)):
+    if not (curve.intake and isinstance(proposer, HasBacklog)):
         return
     behind = cells + 1
     ns: list[int] = []

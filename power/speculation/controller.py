@@ -12,7 +12,7 @@ from typing import Protocol
 from power.speculation.adaptive import AdaptiveController
 from power.speculation.cost import CostController
 from power.speculation.outcome import Settings
-from power.speculation.protocols import Behind, Graded, Proposer
+from power.speculation.protocols import Graded, HasBacklog, Proposer
 
 
 class Controller(Protocol):
@@ -82,5 +82,7 @@ def make_controller(settings: Settings, proposer: Proposer) -> Controller:
         return AdaptiveController(settings)
     if settings.controller == "cost":
         grade = proposer if isinstance(proposer, Graded) else None
-        return CostController(settings, grade, proposer if isinstance(proposer, Behind) else None)
+        return CostController(
+            settings, grade, proposer if isinstance(proposer, HasBacklog) else None
+        )
     return FixedController(settings.draft_max)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from power.speculation.acceptance import UNGRADED_RUN, Acceptance, Rehearsal
 from power.speculation.outcome import Settings
-from power.speculation.protocols import Behind, Graded
+from power.speculation.protocols import Graded, HasBacklog
 
 MARGIN = 1.06
 """How much better than target-only a width has to promise to be: it is an estimate."""
@@ -82,7 +82,7 @@ class CostController:
     circuit_round: int | None = None
 
     def __init__(
-        self, settings: Settings, grade: Graded | None = None, behind: Behind | None = None
+        self, settings: Settings, grade: Graded | None = None, behind: HasBacklog | None = None
     ) -> None:
         if settings.costs is None:
             raise ValueError("the cost controller needs the costs of its plan")

@@ -46,7 +46,7 @@ class Costs:
     rows: `rows[k]` is a pass of the anchor and k proposed tokens in the plan's
         shape, for k from 0 to K; `rows[0]` is a target-only pass.
     call: asking the proposer once. step: each token that it proposes. Both are 0
-        for a lookup. prefill: each token of its backlog (`protocols.Behind`).
+        for a lookup. prefill: each token of its backlog (`protocols.HasBacklog`).
     rebuild: what a pass costs more behind one of another row count: the engine keeps
         the graph of its last pass, and builds another for another shape.
     refill: what it costs more for each row less than that one had: the longer a pass

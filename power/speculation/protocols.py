@@ -105,15 +105,15 @@ class Graded(Protocol):
     """A proposer that can say how sure it is of what it just proposed."""
 
     def grade(self) -> int:
-        """How many tokens in a row its source has got right up to the last proposal, >= 1.
+        """How many tokens in a row its source has got right up to the last proposal, >= 0.
 
-        The longer that run, the likelier the next token is right.
+        0 where it had nothing to propose. The longer that run, the likelier the next token is right.
         """
         ...
 
 
 @runtime_checkable
-class Behind(Protocol):
+class HasBacklog(Protocol):
     """A proposer that evaluates text of its own accord only when it is asked for a proposal."""
 
     def backlog(self) -> int:

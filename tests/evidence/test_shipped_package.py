@@ -24,7 +24,9 @@ FOLDER = shipped("profiles") / "evidence" / "tuned"
 @pytest.fixture(scope="module")
 def held() -> Package:
     """The package, verified."""
-    return package.verify(FOLDER, trust_in(load_public(FOLDER.with_suffix(".pub")), "the maker"))
+    return package.verify(
+        FOLDER, trust_in(load_public(FOLDER.with_name("signer.pub")), "the maker")
+    )
 
 
 def profile_of(model: str) -> Profile:

@@ -1,4 +1,4 @@
-"""Values that a manifest leaves out and that follow from others it has. Counts of rows or tokens."""
+"""Values that a manifest leaves out and that follow from others: counts of rows or tokens."""
 
 from __future__ import annotations
 

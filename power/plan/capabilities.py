@@ -60,7 +60,7 @@ class Traits:
 
     external: it runs a draft artifact of the kind of the same name.
     model: a model proposes, so there are probabilities to cut (`spec_draft_p_min`).
-    adaptive: the adaptive controller may be asked for. weighed: the cost controller may be asked for.
+    adaptive, weighed: the adaptive, and the cost controller may be asked for.
     reducible: its head may project fewer rows than the vocabulary has (FR): those
         that a `d2t` table of the draft names (rule `d2t`), else the first ones, as
         many as the manifest asks for (rule `prefix`).

@@ -107,7 +107,8 @@ class Graded(Protocol):
     def grade(self) -> int:
         """How many tokens in a row its source has got right up to the last proposal, >= 0.
 
-        0 where it had nothing to propose. The longer that run, the likelier the next token is right.
+        0 where it had nothing to propose. The longer that run, the likelier the next
+        token is right.
         """
         ...
 

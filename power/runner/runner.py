@@ -64,6 +64,7 @@ OWN = Advice()
 """A trial's proposer is the plan's own, unless it is said otherwise."""
 
 _Ended = TypeVar("_Ended", Done, Tried)
+_Asked = TypeVar("_Asked", Rows, Curve)
 _Answer = TypeVar("_Answer", Done, Tried, RowsRead, CurveRead)
 
 
@@ -255,13 +256,7 @@ class Runner:
         """
         check_rows(self.plan, ids, cells, span, shapes)
         command = Rows(self._next(), tuple(ids), tuple(cells), span, tuple(shapes))
-        with self._talking("comparing rows") as (worker, _):
-            worker.send(command)
-            found = self._until(worker, RowsRead)
-            reason = rows_contradiction(command, found)
-            if reason is not None:
-                worker.fail_protocol(reason)
-        return found
+        return self._experiment("comparing rows", command, RowsRead, rows_contradiction)
 
     def curve(  # noqa: PLR0913 - what is timed
         self,
@@ -290,10 +285,19 @@ class Runner:
             intake,
         )
         check_curve(self.plan, command)
-        with self._talking("timing passes") as (worker, _):
+        return self._experiment("timing passes", command, CurveRead, curve_contradiction)
+
+    def _experiment(
+        self,
+        doing: str,
+        command: _Asked,
+        kind: type[_Answer],
+        contradiction: Callable[[_Asked, _Answer], str | None],
+    ) -> _Answer:
+        with self._talking(doing) as (worker, _):
             worker.send(command)
-            found = self._until(worker, CurveRead)
-            reason = curve_contradiction(command, found)
+            found = self._until(worker, kind)
+            reason = contradiction(command, found)
             if reason is not None:
                 worker.fail_protocol(reason)
         return found

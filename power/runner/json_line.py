@@ -102,9 +102,9 @@ def json_object(line: bytes) -> dict[str, Any]:
     if len(line) > MAX_LINE:
         raise LineError("the line is too long", f"at most {MAX_LINE} bytes")
     if not line.strip():
-        raise LineError("the line is empty", "an object")
+        raise NoJsonError("it is empty")
     if line.startswith(codecs.BOM_UTF8):
-        raise LineError("the line begins with a byte order mark", "UTF-8 without one")
+        raise NoJsonError("it begins with a byte order mark")
     try:
         value = json.loads(
             line.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_number

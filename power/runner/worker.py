@@ -68,7 +68,9 @@ class Link:
                     self._cancelled = max(self._cancelled, command.number)
                 else:
                     self._commands.put(command)
-        finally:  # also where a command could not be read: nobody waits for ever
+        except Exception as error:  # noqa: BLE001 - a command that cannot be read: nobody waits
+            traceback.print_exception(error, file=sys.stderr)
+        finally:
             self._commands.put(None)
             self._orphaned()
 

@@ -219,9 +219,8 @@ def test_the_rules_of_both_files_and_those_between_them_come_at_once(
     )
     path = written(
         "m.toml",
-        head.replace('name = "tiny"\n', 'name = "tiny"\nprofile = "mine.toml"\n').replace(
-            "[target]\n", '[target]\nsource = "hf.co/a/b"\nrevision = "main"\n'
-        )
+        head.replace('name = "tiny"\n', 'name = "tiny"\nprofile = "mine.toml"\n')
+        + 'source = "https://hf.co/a/b"\n'
         + "[graph]\nbatch = 5\n",
     )
     with pytest.raises(PowerError) as caught:

@@ -63,6 +63,7 @@ def test_a_manifest_without_its_plan_is_stale(repository: Repository) -> None:
 
 
 def test_the_hint_is_the_command_that_makes_this_plan_again(repository: Repository) -> None:
+    repository.write("evidence/README.md", "words")
     other = repository.compile(MANIFEST, profile="off", lock="evidence/tiny-off.lock")
     repository.commit("another plan")
     repository.git("branch", "--force", "main")
@@ -73,8 +74,8 @@ def test_the_hint_is_the_command_that_makes_this_plan_again(repository: Reposito
 
 
 def test_a_plan_in_an_evidence_package_tells_of_what_was(repository: Repository) -> None:
-    repository.compile(MANIFEST, profile="off", lock="evidence/tiny-off.lock")
     repository.write("evidence/index.sigstore.json", "{}")
+    repository.compile(MANIFEST, profile="off", lock="evidence/tiny-off.lock")
     repository.commit("a package")
     repository.git("branch", "--force", "main")
     repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")

@@ -338,7 +338,7 @@ class TestPrompts:
             ('{"prompt": 1}', "`prompt` is not text"),
             ('{"prompt": null}', "`prompt` is not text"),
             ('{"prompt": ""}', "the prompt is empty"),
-            ('{"prompt": "\\ud800"}', "can not carry"),
+            ('{"prompt": "\\ud800"}', "lone surrogate"),
             ('{"prompt": "a", "temperature": 1}', "unknown key `temperature`"),
             ('{"prompt": "a", "prompt": "b"}', "`prompt` is given more than once"),
             ('{"prompt": "a", "max_tokens": true}', "`max_tokens` is not a whole number"),

@@ -7,7 +7,7 @@ import pytest
 
 from power.backends.interface import SamplingConfig
 from power.runner.messages import Done, Run
-from power.runner.record import run_record
+from power.runner.record import _silence, run_record
 from power.runner.types import EngineRecord, HostRecord, RunRecord
 from power.speculation.outcome import Counters, Finish
 
@@ -41,3 +41,19 @@ def test_emitted_tokens_inside_the_reduced_vocabulary_are_counted(
 
 def test_a_run_without_output_covers_nothing() -> None:
     assert record(replace(DONE, ids=()), range(8)).fr_covered == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "counters", "said"),
+    [
+        ("mtp", Counters(rounds=3, drafted=1, widths=[(7, 3)]), []),
+        ("off", Counters(rounds=3, widths=[(0, 3)]), []),
+        ("mtp", Counters(rounds=1, widths=[(7, 1)]), []),
+        ("mtp", Counters(rounds=3, widths=[(7, 3)]), ["the proposer had nothing to say"]),
+        ("mtp", Counters(rounds=3, widths=[(0, 3)]), ["the controller asked for nothing"]),
+    ],
+)
+def test_a_run_that_proposed_nothing_says_why(
+    strategy: str, counters: Counters, said: list[str]
+) -> None:
+    assert [note.partition(": ")[2] for note in _silence(strategy, counters)] == said

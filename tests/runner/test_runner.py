@@ -41,14 +41,6 @@ def test_the_prompt_is_followed_chunk_by_chunk(make_runner: MakeRunner) -> None:
     assert seen == [(4, 12), (8, 12), (12, 12)]
 
 
-def test_a_request_can_be_cancelled_between_chunks_of_its_prompt(make_runner: MakeRunner) -> None:
-    with make_runner() as runner:
-        record = runner.generate(
-            Request("copy:" + "abcdefgh" * 50), on_prefill=lambda *_: runner.cancel()
-        )
-    assert (record.finish, record.ids) == ("cancelled", ())
-
-
 def test_what_a_chat_template_took_is_part_of_the_request(make_runner: MakeRunner) -> None:
     with make_runner() as runner:
         plain = runner.generate(Request("copy:abc"))
@@ -57,25 +49,6 @@ def test_what_a_chat_template_took_is_part_of_the_request(make_runner: MakeRunne
     assert record.phases_us["tokenise"] >= 10**9
     assert record.first_token_us is not None
     assert record.first_token_us >= 10**9
-
-
-@pytest.mark.parametrize(
-    ("strategy", "text", "note"),
-    [
-        ("prompt-lookup", "copy:abcdefgh", ()),
-        ("off", "copy:abcdefgh", ()),
-        ("prompt-lookup", "copy:" + "".join(map(chr, range(97, 127))), ("nothing to say",)),
-    ],
-)
-def test_why_nothing_was_proposed_is_said(
-    make_runner: MakeRunner, make_plan: MakePlan, strategy: str, text: str, note: tuple[str, ...]
-) -> None:
-    with make_runner(make_plan(strategy, max_tokens=8)) as runner:
-        record = runner.generate(Request(text))
-    said = [line for line in record.notes if "was proposed" in line]
-    assert len(said) == len(note)
-    assert all(words in line for words, line in zip(note, said, strict=True))
-    assert (record.counters["drafted"] == 0) == (strategy == "off" or bool(note))
 
 
 def test_a_control_run_has_no_proposer_and_the_same_ids(

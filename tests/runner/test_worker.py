@@ -197,7 +197,6 @@ def test_a_device_that_is_asked_for_is_looked_for_before_a_model_is_read(
     assert parent.ended()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_command_that_cannot_be_read_ends_the_worker(start: Callable[..., Parent]) -> None:
     parent = start()
     body = b'{"type": "no-such"}'

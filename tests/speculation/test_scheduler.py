@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -52,6 +52,27 @@ def target_of(case: Case) -> ScriptedTarget:
 def test_a_request_that_makes_no_sense_is_refused(change: str, value: object) -> None:
     with pytest.raises(ValueError, match="needs"):
         start(target_of(CASE), CASE, **{change: value})
+
+
+class Chunks(ScriptedTarget):
+    """Takes a prompt in one token at a time."""
+
+    def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = lambda _: None) -> None:
+        for done in range(1, len(tokens) + 1):
+            taken(done)
+        super().prefill(tokens)
+
+
+def test_a_long_prompt_is_followed_and_can_be_cancelled_between_its_chunks() -> None:
+    case = Case(prompt=(A,) * 9)
+    seen: list[int] = []
+    done = start(
+        Chunks(case.model(), context=case.settings.context),
+        case,
+        prefilled=seen.append,
+        cancelled=lambda: len(seen) == 3,
+    )
+    assert (done.finish, done.ids, seen) == (Finish.CANCELLED, (), [1, 2, 3])
 
 
 def test_a_prompt_that_does_not_fit_never_reaches_the_engine() -> None:

@@ -20,6 +20,7 @@ from power.backends.interface import EngineConfig, EngineFacts, EngineIdentity, 
 from power.diagnostics import fail
 
 FACTS = EngineFacts("power-rogue", "1.0", "none", {"off": None, "prompt-lookup": None})
+IDENTITY = EngineIdentity("power-rogue", "1.0", "none", {}, ["CPU"], "")
 END = 0
 
 
@@ -107,10 +108,10 @@ class Target:
 
     def prefill(self, tokens: Sequence[int], taken: Callable[[int], None] = lambda _: None) -> None:
         self.position = self.prompt = len(tokens)
-        for done in range(4, len(tokens) + 1, 4):
-            taken(done)
         if self.place == "prefill":
             do(self.deed)
+        for done in range(4, len(tokens) + 1, 4):
+            taken(done)
 
     def checkpoint(self) -> int:
         return self.position
@@ -193,9 +194,7 @@ class Engine:
     config: EngineConfig
     prompt: str = ""
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
-    identity: EngineIdentity = field(
-        default_factory=lambda: EngineIdentity("power-rogue", "1.0", "none", {}, ["CPU"], "")
-    )
+    identity: EngineIdentity = IDENTITY
 
     def tokenize(self, text: str, *, special: bool, plain: object = ()) -> list[int]:
         self.prompt = text
@@ -222,6 +221,9 @@ class Backend:
 
     def describe(self) -> EngineFacts:
         return FACTS
+
+    def identify(self) -> EngineIdentity:
+        return IDENTITY
 
     def open(self, config: EngineConfig, progress: Callable[[float], None]) -> Engine:
         progress(0.5)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,8 +37,22 @@ def profile_of(model: str) -> Profile:
 
 
 def test_the_package_holds_both_benches(held: Package) -> None:
-    """Two arms on 14 prompts: seven rounds of the one, one of the other."""
-    assert (len(held.reports), held.receipts) == (2, 2 * 14 * (7 + 1))
+    """Two arms on 14 prompts: seven rounds of the one, three of the other."""
+    assert (len(held.reports), held.receipts) == (2, 2 * 14 * (7 + 3))
+
+
+@pytest.mark.parametrize(("model", "mean"), [("smollm2", "1.10"), ("qwen-coder", "1.02")])
+def test_both_benches_meet_their_goals(model: str, mean: str) -> None:
+    """Worst prompt, mean, outputs, phases, and the share of the ideal on copying prompts."""
+    bench, tuned = (str(FOLDER / f"tuned-{model}.{kind}.json") for kind in ("bench", "tune"))
+    judged = subprocess.run(
+        [sys.executable, "-m", "tools.bench_speed", bench, "--tuned", tuned, "--mean", mean],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
 @BOTH

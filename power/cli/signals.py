@@ -20,7 +20,7 @@ def end_like_interrupts() -> None:
     """
     signal.signal(signal.SIGALRM, _interrupt)
     for number in _ENDS:
-        if signal.getsignal(number) in {signal.SIG_DFL, leave}:
+        if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, leave}:
             signal.signal(number, _interrupt)
 
 

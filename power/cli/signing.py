@@ -44,9 +44,7 @@ def open_key(key: Path | None, passphrase_file: Path | None) -> PrivateKey:
             "P707",
             "there is no key to sign the receipt with",
             place=f"{KEY_VARIABLE}: {path}" if named else str(path),
-            hint=f"let {KEY_VARIABLE} name your private key, or unset it"
-            if named
-            else "make one with `power key new`, or name yours with `--key FILE`",
+            hint="make one with `power key new`, or name yours with `--key FILE`",
         )
     return load_private(path, given(passphrase_file) or from_prompt(f"`{path}`"))
 

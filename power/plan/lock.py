@@ -283,13 +283,15 @@ def _refuse_unsound(plan: Plan, text: str, name: str) -> None:
     """A digest can be made to fit; the rules hold all the same."""
     broken = rules.findings(plan) or incoherent(plan)
     if broken:
-        raise PowerError(
-            tuple(
-                replace(
-                    finding.diagnostic,
-                    spans=tuple(s for key in finding.keys for s in key_span(name, text, key)),
-                    place=name,
-                )
-                for finding in broken
-            )
-        )
+        raise PowerError(tuple(_placed(finding, text, name) for finding in broken))
+
+
+def _placed(finding: rules.Finding, text: str, name: str) -> Diagnostic:
+    """A finding at its lines of the plan, which is not where it is mended."""
+    spans = tuple(span for key in finding.keys for span in key_span(name, text, key))
+    return replace(
+        finding.diagnostic,
+        spans=spans,
+        place=None if spans else name,
+        hint="change it in the manifest, then run `power compile`",
+    )

@@ -269,27 +269,32 @@ def test_a_fault_of_our_own_is_no_verdict_and_no_traceback(ready: Bench) -> None
         ("compile manifest.toml --artifacts ''", "P701"),
         ("evidence pack ''", "P701"),
         ("evidence verify '' --key key.pem.pub", "P701"),
-        ("inspect loop.gguf", "P221"),
+        ("inspect loop.gguf", "P224"),
         ("run plan.lock --prompt one --stop $'\\xff'", "P705"),
         ("run plan.lock --prompt one --chat --system $'\\xff'", "P705"),
         ("verify r.json --key key.pem.pub --plan plan.lock --replay --stop $'\\xff'", "P705"),
-        ("bench" + " plan.lock" * 17 + " -o b.json", "P704"),
+        ("bench" + " plan.lock" * 17 + " --prompts few.jsonl -o b.json", "P704"),
         ("key new --passphrase --passphrase-file f k.pem", "P704"),
-        ("POWER_KEY_PASSPHRASE=$(printf 'x%.0s' {1..1024}) key new k.pem", "P604"),
         ("run plan.lock --prompts seed.jsonl --out o.jsonl", "P570"),
     ],
 )
 def test_it_is_refused_before_anything_ran(ready: Bench, command: str, code: str) -> None:
     (ready.folder / "loop.gguf").symlink_to("loop.gguf")
     ready.write("seed.jsonl", f'{{"prompt": "x", "seed": {10**20}}}\n')
-    variable, _, rest = command.partition(" key new k.pem")
-    script = f"{variable} POWER key new k.pem{rest}" if "=" in variable else f"POWER {command}"
-    done = shell(ready, script.replace("LONG", "x" * 300))
+    ready.write("few.jsonl", '{"prompt": "x"}\n')
+    done = shell(ready, f"POWER {command}".replace("LONG", "x" * 300))
     assert done.returncode == 2, done.stderr
     assert f"error[{code}]".encode() in done.stderr
     assert b"Traceback" not in done.stderr
     assert done.stdout == b""
     assert not ready.receipts
+
+
+def test_a_passphrase_that_no_file_of_a_key_takes(bench: Bench) -> None:
+    done = bench("key", "new", "k.pem", env={"POWER_KEY_PASSPHRASE": "x" * 1024})
+    assert done.code == 2
+    assert "error[P604]" in done.stderr
+    assert "1024 bytes" in done.stderr
 
 
 def test_a_limit_on_files_is_not_taken_for_a_want_of_memory(ready: Bench) -> None:

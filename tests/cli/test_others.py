@@ -173,9 +173,10 @@ def test_a_closed_standard_stream_is_no_crash(ready: Bench, closed: str) -> None
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    lost = "1>&-" in closed  # the text, so that nothing is signed
+    assert done.returncode == (2 if lost else 0), done.stderr
     assert b"Traceback" not in done.stderr
-    assert len(ready.receipts) == 1
+    assert len(ready.receipts) == (0 if lost else 1)
     assert (ready.folder / "plan.lock").read_bytes() == before
 
 

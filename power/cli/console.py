@@ -232,7 +232,7 @@ class Verb:
         elif isinstance(error, OSError) and error.filename is not None:
             self._diagnostics.append(refused_by_system(error))
             self.exit_code = ExitCode.CANNOT_JUDGE
-        elif isinstance(error, Exception) and trace is not None and not wants_traceback(error):
+        elif isinstance(error, Exception) and not wants_traceback(error):
             self._diagnostics.append(own_fault(error))
             self.exit_code = ExitCode.CANNOT_JUDGE
         elif error is not None:

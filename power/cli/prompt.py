@@ -46,7 +46,7 @@ class PromptOptions:
         if self.system is not None and not self.chat:
             fail("P704", "`--system` needs `--chat`", hint="add `--chat`")
         for place, text in (("--system", self.system or ""), *(("--stop", s) for s in self.stop)):
-            _decoded(os.fsencode(text), place)
+            _decoded(_bytes(text), place)
 
 
 def read_prompt(options: PromptOptions) -> str:
@@ -57,8 +57,7 @@ def read_prompt(options: PromptOptions) -> str:
     """
     options.check()
     if options.prompt is not None:
-        # Bytes of an argument that are not UTF-8 reach Python as lone surrogates.
-        return _decoded(os.fsencode(options.prompt), "--prompt")
+        return _decoded(_bytes(options.prompt), "--prompt")
     if options.prompt_file is not None:
         return _decoded(_read(options.prompt_file), str(options.prompt_file))
     if sys.stdin is None or sys.stdin.isatty():
@@ -103,6 +102,11 @@ def _first_of_pipe(fd: int, path: Path) -> bytes:
         )
     os.set_blocking(fd, True)
     return start or b""
+
+
+def _bytes(argument: str) -> bytes:
+    """An argument's UTF-8; bytes of it that were none reach Python as lone surrogates."""
+    return argument.encode("utf-8", "surrogateescape")
 
 
 def _decoded(data: bytes, place: str) -> str:

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import fail
 from power.evidence.parts import Part, naming_schema
 from power.manifest.files import UnreadableError, nearby, read_regular
 from power.receipt import strict_json
-from power.receipt.shape import problems
+from power.receipt.shape import refusal
 
 SIZE_LIMIT = 256 << 20
 
@@ -38,14 +38,4 @@ def parse(data: bytes, name: str, kind: type[Document]) -> Document:
     except strict_json.JSONRefusedError as error:
         fail("P801", f"`{name}` is no report: {error}", place=name, hint=_HINT)
     except ValidationError as error:
-        raise PowerError(
-            tuple(
-                Diagnostic(
-                    "P801",
-                    f"`{name}` is no report: {problem.message}",
-                    place=f"{name}: {problem.path}",
-                    hint=_HINT,
-                )
-                for problem in list(problems(error))[:20]
-            )
-        ) from error
+        raise refusal(error, "P801", f"`{name}` is no report", name, _HINT) from error

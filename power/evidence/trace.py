@@ -12,11 +12,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import fail
 from power.evidence.parts import Count, Decimal, Hex, Part, Text, naming_schema
 from power.manifest.files import UnreadableError, read_regular
 from power.receipt import strict_json
-from power.receipt.shape import problems
+from power.receipt.shape import refusal
 
 Width = Annotated[int, Field(ge=1, le=64)]
 TokenId = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -96,12 +96,7 @@ def parse_trace(data: bytes, name: str) -> Trace:
     except strict_json.JSONRefusedError as error:
         fail("P806", f"the trace is not readable: {error}", place=name, hint=_HINT)
     except ValidationError as error:
-        raise PowerError(
-            tuple(
-                Diagnostic("P806", found.message, place=name, hint=_HINT)
-                for found in problems(error)
-            )
-        ) from None
+        raise refusal(error, "P806", "the trace is not readable", name, _HINT) from None
 
 
 def read_trace(path: Path) -> Trace:

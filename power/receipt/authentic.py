@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import fail
 from power.receipt import bundle, dsse, strict_json
 from power.receipt.bundle import RECEIPT, Kind
 from power.receipt.consistency import parse_time
 from power.receipt.predicate import STATEMENT_TYPE
-from power.receipt.shape import problems
+from power.receipt.shape import refusal
 from power.receipt.trust import Trust, TrustedKey
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -124,16 +124,12 @@ def parse(
     try:
         return model.model_validate(document)
     except ValidationError as error:
-        raise PowerError(
-            tuple(
-                Diagnostic(
-                    code="P625",
-                    message=f"the signed statement is malformed: {problem.message}",
-                    place=f"{name}: {problem.path}",
-                    hint="a newer Power may have written it; this one refuses what it cannot read",
-                )
-                for problem in problems(error)
-            )
+        raise refusal(
+            error,
+            "P625",
+            "the signed statement is malformed",
+            name,
+            "a newer Power may have written it; this one refuses what it cannot read",
         ) from error
 
 

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import fail
 from power.receipt import dsse, strict_json
 from power.receipt.keys import PrivateKey
-from power.receipt.shape import problems
+from power.receipt.shape import refusal
 
 MEDIA_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
@@ -100,27 +100,14 @@ def decode(data: bytes, name: str = "receipt", kind: Kind = RECEIPT) -> dsse.Env
     Raises P620 (not strict JSON, or not the shape of such a bundle), P621 (not
     exactly one signature) and P622 (the hint and the envelope name two keys).
     """
+    what = f"`{name}` is no {kind.noun}"
+    hint = f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it"
     try:
         bundle = _Bundle.model_validate(strict_json.loads(data))
     except strict_json.JSONRefusedError as error:
-        fail(
-            "P620",
-            f"`{name}` is no {kind.noun}: {error}",
-            place=name,
-            hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
-        )
+        fail("P620", f"{what}: {error}", place=name, hint=hint)
     except ValidationError as error:
-        raise PowerError(
-            tuple(
-                Diagnostic(
-                    code="P620",
-                    message=f"`{name}` is no {kind.noun}: {problem.message}",
-                    place=f"{name}: {problem.path}" if problem.path else name,
-                    hint=f"give a `*.sigstore.json` file as `{kind.made_by}` wrote it",
-                )
-                for problem in problems(error)
-            )
-        ) from error
+        raise refusal(error, "P620", what, name, hint) from error
     signatures = bundle.dsseEnvelope.signatures
     if len(signatures) != 1:
         fail(

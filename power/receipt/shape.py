@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
+
+from power.diagnostics import Diagnostic, PowerError
 
 _WORDS = {
     "missing": "is missing",
@@ -39,6 +42,21 @@ def problems(error: ValidationError) -> Iterator[Problem]:
         if text is None:
             text = "is refused: " + found["msg"][:1].lower() + found["msg"][1:]
         yield Problem(path, found["loc"], f"`{path}` {text}" if path else text, found["type"])
+
+
+def refusal(error: ValidationError, code: str, what: str, name: str, hint: str) -> PowerError:
+    """The problems of the document `name`, 20 at most, each a message that begins with `what`."""
+    return PowerError(
+        tuple(
+            Diagnostic(
+                code,
+                f"{what}: {problem.message}",
+                place=": ".join(filter(None, (name, problem.path))),
+                hint=hint,
+            )
+            for problem in islice(problems(error), 20)
+        )
+    )
 
 
 def _is_another_kind(found: ErrorDetails) -> bool:

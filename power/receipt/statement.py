@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from power.diagnostics import Diagnostic, PowerError, fail
+from power.diagnostics import PowerError, fail
 from power.plan.model import Plan
 from power.receipt import claim, digests
 from power.receipt.consistency import acceptance_met, contradictions
@@ -33,7 +33,7 @@ from power.receipt.predicate import (
     Timing,
     WidthRun,
 )
-from power.receipt.shape import problems
+from power.receipt.shape import refusal
 from power.runner.types import EngineRecord, HostRecord, Request, RunRecord
 
 _UNFINISHED = ("cancelled", "failed")
@@ -61,7 +61,11 @@ def build_statement(
         derived = planned(plan, plan_bytes, control=record.control)
         statement = _statement(derived, request, record, certificate)
     except ValidationError as error:
-        raise PowerError(_unsignable(error)) from error
+        what, hint = (
+            "the record of the run is malformed",
+            "this is a fault of the runner; report it",
+        )
+        raise refusal(error, "P650", what, "", hint) from error
     found = contradictions(statement)
     if found:
         raise PowerError(found)
@@ -123,18 +127,6 @@ def _check_signable(plan: Plan, request: Request, record: RunRecord) -> None:
             found=f"`{record.strategy}`" + (" as a control run" if record.control else ""),
             hint="this is a fault of the runner; please report it",
         )
-
-
-def _unsignable(error: ValidationError) -> tuple[Diagnostic, ...]:
-    return tuple(
-        Diagnostic(
-            code="P650",
-            message=f"the record of the run is malformed: {problem.message}",
-            place=problem.path,
-            hint="this is a fault of the runner; please report it",
-        )
-        for problem in problems(error)
-    )
 
 
 def _request(request: Request, record: RunRecord, derived: Planned) -> RequestPart:

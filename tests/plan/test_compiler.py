@@ -111,6 +111,7 @@ def test_a_recurrent_target_without_a_proposer_cannot_pad(
         assert codes(inputs) == ["P413"]
 
 
+@pytest.mark.complaint(n=12)
 @pytest.mark.parametrize(
     ("k", "s", "micro", "recurrent", "fits"),
     [

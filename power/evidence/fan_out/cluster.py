@@ -54,7 +54,7 @@ def joined(address: str, cpus: int) -> Iterator[Any]:
                 ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             ray.shutdown()
-            _refuse(address, f"{first_line(error)}")
+            _refuse(address, first_line(error))
         stack.callback(ray.shutdown)
         yield ray
 

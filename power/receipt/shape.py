@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -17,7 +18,20 @@ _WORDS = {
     "model_type": "is not a table",  # pydantic's own words name our classes
     "model_attributes_type": "is not a table",
     "dict_type": "is not a table",
+    "list_type": "is not a list",
+    "string_type": "is not a text",
+    "int_type": "is not an integer",
+    "bool_type": "is neither `true` nor `false`",
+    "greater_than": "is not above {gt}",
+    "greater_than_equal": "is below {ge}",
+    "less_than": "is not below {lt}",
+    "less_than_equal": "is above {le}",
+    "string_pattern_mismatch": "does not have the form `{pattern}`",
+    "literal_error": "is not {expected}",
 }
+"""What is said for a kind of pydantic's; in braces, what it knows of the rule."""
+
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +49,19 @@ def problems(error: ValidationError) -> Iterator[Problem]:
 
     Of a document of another kind only that.
     """
-    every = error.errors(include_url=False, include_input=False, include_context=False)
+    every = error.errors(include_url=False, include_input=False)
     for found in [one for one in every if _is_another_kind(one)] or every:
-        path = dotted(found["loc"])
-        text = _WORDS.get(found["type"])
-        if text is None:
-            text = "is refused: " + found["msg"][:1].lower() + found["msg"][1:]
+        path, text = dotted(found["loc"]), _said(found)
         yield Problem(path, found["loc"], f"`{path}` {text}" if path else text, found["type"])
+
+
+def _said(found: ErrorDetails) -> str:
+    words = _WORDS.get(found["type"])
+    if words is None:
+        told = found["msg"].removeprefix("Value error, ")
+        return f"is refused: {told[:1].lower()}{told[1:]}"
+    known = {key: _QUOTED.sub(r"`\1`", str(value)) for key, value in found.get("ctx", {}).items()}
+    return words.format_map(known)
 
 
 def refusal(error: ValidationError, code: str, what: str, name: str, hint: str) -> PowerError:

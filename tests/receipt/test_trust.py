@@ -63,8 +63,8 @@ revoked = {{ at = 2026-08-01T00:00:00Z, reason = "stolen" }}
         ("[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is missing"),
         ("schema = 1\n", 1, "`key` is missing"),
         ("schema = 1\n[key]\n", 2, "`key` is refused"),
-        ("schema = 2\n[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is refused"),
-        ("schema = true\n[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is refused"),
+        ("schema = 2\n[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is above 1"),
+        ("schema = true\n[key.a]\npublic_key = 'release.pub'\n", 1, "`schema` is not an integer"),
         ("schema = 1\n[key.a]\n", 2, "`key.a.public_key` is missing"),
         (
             f"{HEAD}revokd = true\n",

@@ -21,6 +21,7 @@ _MOST = 100  # problems of one file that are told in full
 _SHOWN = 80  # characters of a value from a file
 _USERINFO = re.compile(r"//[^/?#\s]*@")
 _TOKEN = re.compile(r"(token=)[^&#\s]*")
+_PLAIN = re.compile(r"[+-]?[0-9][0-9_]*(\.[0-9]+)?([eE][+-]?[0-9]+)?|true|false")
 _NO_QUOTES = re.compile("integer|number|array|`true`")
 # Spellings of strategies that older configurations used.
 _LEGACY_MODES = {
@@ -215,7 +216,8 @@ def _type_hint(value: object, expected: str | None) -> str | None:
     elif isinstance(value, float) and value.is_integer() and "integer" in text:
         hint = f"write `{int(value)}`, without a point"
     elif isinstance(value, str) and any(w in text for w in ("integer", "number", "`true`")):
-        hint = "write it without quotes"
+        plain = _PLAIN.fullmatch(value.strip())
+        hint = "write it without quotes" if plain else f"write {text}"
     elif isinstance(value, bool) and "`on`" in text:
         hint = f'write `"{"on" if value else "off"}"`'
     elif "table" in text:

@@ -143,6 +143,7 @@ def test_a_boolean_is_no_number_and_no_string(head: str, refused: Refused, value
     [
         ("graph.batch", "9.0", "write `9`, without a point"),
         ("graph.batch", '"9"', "write it without quotes"),
+        ("graph.batch", '"nine"', "write an integer from 1 to 4096"),
         ("graph.flash_attention", "true", 'write `"on"`'),
         ("graph.flash_attention", "false", 'write `"off"`'),
         ("graph.gpu_layers", '"most"', 'write a count without quotes, or `"all"`'),

@@ -62,11 +62,11 @@ def command(
 ) -> None:
     """Verify RECEIPT, or the evidence package RECEIPT, against a key of your own.
 
-    Trust never comes from the receipt: give --key or --trust. With --plan the
-    plan file is compared too, with --artifacts the model files (looked for in DIR, then
-    where POWER_ARTIFACTS says), with --output the text, with --certificate what the exactness rests on, with
-    --replay the claim of a new run. Of a package every figure is derived again, and
-    --replay runs each arm on each prompt once more.
+    Trust never comes from the receipt: give --key or --trust. With --plan the plan
+    file is compared too, with --artifacts the model files (looked for in DIR, then where
+    POWER_ARTIFACTS says), with --output the text, with --certificate what the exactness
+    rests on, with --replay the claim of a new run. Of a package every figure is derived
+    again, and --replay runs each arm on each prompt once more.
     """
     with Verb("verify", fmt) as verb:
         options = PromptOptions(prompt, prompt_file, chat, system, stop)

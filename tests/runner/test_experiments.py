@@ -136,7 +136,7 @@ def test_a_curve_has_every_time_that_was_asked_for(runner: Runner) -> None:
     [
         {"shapes": [PassShape(5, 1)]},
         {"shapes": [PassShape(2, 3)]},
-        {"shapes": [PassShape(2, 1, 300)]},
+        {"shapes": [PassShape(2, 1, 600)]},
         {"cells": [0]},
         {"span": 13},
         {"cells": [506]},

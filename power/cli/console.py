@@ -99,12 +99,12 @@ def unwritable(error: OSError) -> Diagnostic:
 
 
 def refused_by_system(error: OSError) -> Diagnostic:
-    """What a path is called that the operating system does not even look at."""
+    """What an error of the operating system is called that nobody asked for by name."""
     return Diagnostic(
         code="P706",
-        message=f"the file cannot be read: {error.strerror or error}",
-        place=os.fsdecode(error.filename),
-        hint="check the path and its permissions",
+        message=f"the operating system refused: {error.strerror or error}",
+        place=None if error.filename is None else os.fsdecode(error.filename),
+        hint="check the path, its permissions, and the limits of this process (`ulimit -a`)",
     )
 
 
@@ -220,7 +220,7 @@ class Verb:
         if isinstance(error, PowerError):
             self._diagnostics += error.diagnostics
             self.exit_code = error.exit_code
-        elif isinstance(error, KeyboardInterrupt):
+        elif isinstance(error, KeyboardInterrupt | click.Abort):
             self.exit_code = ExitCode.INTERRUPTED
             self.say(self.when_interrupted)
         elif isinstance(error, BrokenPipeError):
@@ -229,7 +229,7 @@ class Verb:
         elif isinstance(error, MemoryError):
             self._diagnostics.append(OUT_OF_MEMORY)
             self.exit_code = ExitCode.ENGINE_FAILED
-        elif isinstance(error, OSError) and error.filename is not None:
+        elif isinstance(error, OSError) and not sys.flags.dev_mode:
             self._diagnostics.append(refused_by_system(error))
             self.exit_code = ExitCode.CANNOT_JUDGE
         elif isinstance(error, Exception) and not wants_traceback(error):

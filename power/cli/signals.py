@@ -11,6 +11,7 @@ from power.cli import leave
 
 _ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_S = 0.005
+_waiting: list[int] = []  # signals that came in the midst of an import
 
 
 def end_like_interrupts() -> None:
@@ -18,26 +19,36 @@ def end_like_interrupts() -> None:
 
     One that the caller ignores (nohup) stays ignored.
     """
-    signal.signal(signal.SIGALRM, _interrupt)
+    signal.signal(signal.SIGALRM, _again)
     for number in _ENDS:
         if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler, leave}:
             signal.signal(number, _interrupt)
 
 
-def _interrupt(_signum: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, in the midst of an import as soon as that is over.
 
     What an import runs may swallow it (native code that builds a class's validator does),
     or turn it into another error.
     """
     if _importing(frame):
+        _waiting.append(number)
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
     else:
         raise KeyboardInterrupt
 
 
+def _again(_number: int, _frame: FrameType | None) -> None:
+    """Send what waited once more, to whatever hears it by now."""
+    waited = _waiting.copy()
+    _waiting.clear()  # a signal that has to wait longer comes back into it at once
+    for number in waited:
+        signal.raise_signal(number)
+
+
 def _importing(frame: FrameType | None) -> bool:
-    while frame is not None:
+    """Whether code of ours is being imported; how we came to run ourselves is no matter."""
+    while frame is not None and frame.f_globals.get("__name__") != "power.cli.app":
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             return True
         frame = frame.f_back

@@ -62,13 +62,16 @@ class KeyFiles:
     keyid: str
 
 
-def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) -> KeyFiles:
+def create(
+    path: Path, kind: Kind = "ed25519", passphrase: PassphraseSource | None = None
+) -> KeyFiles:
     """Make a key pair: `path` (mode 0600) and, beside it, `path`.pub; nothing is overwritten.
 
     The private half is PKCS#8 PEM, encrypted when there is a passphrase (the
-    strongest scheme of the library: PBES2 with AES-256). Raises P440 when one
-    of the two files exists, P441 when they cannot be written. Whatever happens,
-    a private half is never there without its public one.
+    strongest scheme of the library: PBES2 with AES-256). Raises P440 when one of the
+    two files exists, P441 when they cannot be written, and what asking for the
+    passphrase raises. Whatever happens, a private half is never there without its
+    public one.
     """
     private: PrivateKey
     if kind == "ed25519":
@@ -78,10 +81,11 @@ def create(path: Path, kind: Kind = "ed25519", passphrase: bytes | None = None) 
     beside = public_path(path)
     make_folder(path.parent, 0o700)
     check_new(path)
+    secret = None if passphrase is None else passphrase()
     # The public half first: what a crash between the two leaves behind is no secret.
     write_atomic(beside, public_pem(private.public_key()), overwrite=False)
     try:
-        write_atomic(path, _private_pem(private, passphrase), overwrite=False, mode=0o600)
+        write_atomic(path, _private_pem(private, secret), overwrite=False, mode=0o600)
     except BaseException:
         if not os.path.lexists(path):
             beside.unlink(missing_ok=True)

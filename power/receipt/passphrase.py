@@ -43,7 +43,7 @@ def from_prompt(what: str, *, confirm: bool = False) -> PassphraseSource:
         if not _has_terminal():
             fail(
                 "P604",
-                f"{what} is encrypted, and there is no terminal to ask for its passphrase",
+                f"there is no terminal to ask for the passphrase of {what}",
                 hint=f"give it by file, or in `{PASSPHRASE_VARIABLE}`",
             )
         try:

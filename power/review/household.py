@@ -51,7 +51,8 @@ class Household:
         owned: set[str | None] = set()
         for path, found in self.plans.items():
             manifest = self._manifest_of(path, found)
-            owned.add(manifest)
+            if not self._packed(path):
+                owned.add(manifest)
             if path in self.changed or (manifest in self.changed and not self._packed(path)):
                 before = self.tree.before(self.old_names.get(path, path))
                 text = None if before is None else before.text
@@ -62,7 +63,8 @@ class Household:
 
     def _packed(self, plan: str) -> bool:
         """Whether a plan lies in an evidence package, which tells of what was, and stays so."""
-        return (self.tree.root / plan).with_name(_PACKAGE_INDEX).is_file()
+        folders = list(Path(plan).parents)[:2]  # a package is at most one folder deep
+        return any((self.tree.root / one / _PACKAGE_INDEX).is_file() for one in folders)
 
     def _missing(self, path: str) -> Iterator[Judged]:
         """The plan that a manifest lost, or that a new one should have beside the others."""

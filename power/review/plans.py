@@ -7,6 +7,7 @@ is left is said: whether the artifacts are what the plan states of them.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,14 +147,14 @@ def _as_compiled(sources: Sources, plan: Plan) -> tuple[Effective, tuple[str, ..
 
 def _again(path: str, plan: Plan, sources: Sources) -> str:
     """The command that makes the plan at `path` again."""
-    words = ["power compile", sources.path]
+    words = ["power", "compile", sources.path]
     named, wanted = sources.effective.profile, plan.profile
     if wanted is not None and (named is None or named.profile.name != wanted.name):
         own = None if wanted.name in profile_names() else sources.other.get(wanted.name)
-        words.append(f"--profile {wanted.name if own is None else own.source.name}")
+        words += ["--profile", wanted.name if own is None else own.source.name]
     if path != default_lock_path(Path(sources.path)).as_posix():
-        words.append(f"-o {path}")
-    return " ".join(words)
+        words += ["-o", path]
+    return shlex.join(words)
 
 
 def _stale(

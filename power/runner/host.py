@@ -15,7 +15,7 @@ from power.diagnostics import fail
 from power.plan.model import Host
 from power.runner.types import HostRecord
 
-_KIND = re.compile("[A-Za-z]+")
+_NAME = re.compile("([A-Za-z]+)[0-9]*")
 _NICENESS = {"low": 10, "normal": 0, "high": -5}
 
 
@@ -93,9 +93,10 @@ def check_required(required: Sequence[str], devices: Sequence[str]) -> None:
     """Refuse (P511) when the engine sees no device of a kind the plan requires.
 
     A device is told by its kind, a number where there can be more of them, and words:
-    `CUDA0 (NVIDIA H200)`, `CPU (...)`.
+    `CUDA0 (NVIDIA H200)`, `CPU (...)`. Either may be required, `cuda` or `cuda0`.
     """
-    kinds = {kind[0].lower() for device in devices if (kind := _KIND.match(device))}
+    found = [name for device in devices if (name := _NAME.match(device))]
+    kinds = {part.lower() for name in found for part in (name[0], name[1])}
     missing = [kind for kind in required if kind.lower() not in kinds]
     if missing:
         fail(

@@ -44,16 +44,16 @@ def probe(name: str = "llamacpp", command: Sequence[str] = _COMMAND) -> EngineId
         raise PowerError((explain_end(child.returncode, "it loaded", child.stderr, None),))
     try:
         answer: dict[str, Any] = json.loads(child.stdout)
-    except ValueError:
+        if "refused" in answer:
+            raise PowerError(tuple(Diagnostic(**found) for found in answer["refused"]))
+        return EngineIdentity(**answer)
+    except (ValueError, TypeError):
         fail(
             "P505",
             "the engine's library wrote to standard output, where its identity was to come",
             found=escape(child.stdout.decode("utf-8", "replace").strip(), 200),
             hint="build the engine without it, and try again",
         )
-    if "refused" in answer:
-        raise PowerError(tuple(Diagnostic(**found) for found in answer["refused"]))
-    return EngineIdentity(**answer)
 
 
 def main(arguments: Sequence[str]) -> None:

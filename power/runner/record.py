@@ -88,11 +88,12 @@ def phases_us(phases_ns: Mapping[Phase, int], wall_ns: int) -> dict[str, int]:
 
 
 def _silence(strategy: str, counters: Counters) -> Iterator[str]:
-    """Why a run that was to speculate did not; one round is too short for a proposal."""
+    """That a run that was to speculate did not; one round is too short for a proposal."""
     if strategy == "off" or counters.drafted or counters.rounds <= 1:
         return
-    asked = any(width for width, _ in counters.widths)
-    why = "the proposer had nothing to say" if asked else "the controller asked for nothing"
+    why = "the controller asked for nothing"
+    if any(width for width, _ in counters.widths):
+        why = "the proposer had nothing to say, or `spec_draft_min` tokens did not fit"
     yield f"no token was proposed in {counters.rounds} rounds: {why}"
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -180,8 +180,8 @@ class Runner:
     def generate(
         self,
         request: Request,
-        on_bytes: OnBytes = _ignore,
-        on_prefill: OnPrefill = _ignore,
+        on_bytes: OnBytes | None = None,
+        on_prefill: OnPrefill | None = None,
     ) -> RunRecord:
         """Run one request; `on_bytes` gets its text as it is committed, in whole characters.
 
@@ -193,13 +193,13 @@ class Runner:
         worker does not end the request within 10 s, KeyboardInterrupt is raised.
         Its times count from the request, the rendering of a chat included.
         """
-        started = _now()
+        started = _now(earlier_ns=request.rendering_ns)
         clock = time.monotonic_ns() - request.rendering_ns
         check_request(request, self.plan.sampling)
         run = self._run(request, clock)
         strategy = "off" if run.control else self.plan.speculation.strategy
         with self._talking("running the request") as (worker, ready):
-            done = self._follow(worker, run, Done, on_bytes, on_prefill)
+            done = self._follow(worker, run, Done, on_bytes or _ignore, on_prefill or _ignore)
             check_strategy(strategy, done.proposer_width)
         return run_record(
             run,
@@ -440,5 +440,6 @@ class Runner:
             worker.kill()
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _now(*, earlier_ns: int = 0) -> str:
+    at = datetime.now(UTC) - timedelta(microseconds=earlier_ns // 1000)
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")

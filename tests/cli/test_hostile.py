@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,21 @@ def test_an_endless_file_is_not_read_to_its_end(ready: Bench) -> None:
     assert "error[P706]" in done.stderr
 
 
+def ended_by(child: subprocess.Popen[bytes], number: signal.Signals) -> tuple[bytes, bytes]:
+    """What a child still wrote that `number` ends, sent again as an impatient user would.
+
+    Python hears a signal that comes just before a read only when the read is over.
+    """
+    try:
+        for _ in range(60):
+            child.send_signal(number)
+            with suppress(subprocess.TimeoutExpired):
+                return child.communicate(timeout=1)
+    finally:
+        child.kill()
+    raise AssertionError(f"{number.name} was not heard")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_every_end_is_an_interruption(ready: Bench, number: signal.Signals) -> None:
     """The prompt never comes: the command waits for it until the signal."""
@@ -138,11 +154,7 @@ def test_every_end_is_an_interruption(ready: Bench, number: signal.Signals) -> N
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        child.send_signal(number)
-        try:
-            _, stderr = child.communicate(timeout=60)
-        finally:
-            child.kill()
+        _, stderr = ended_by(child, number)
     os.close(reader)
     os.close(writer)
     assert child.returncode == 130, stderr
@@ -202,15 +214,49 @@ def test_an_interruption_waits_for_the_end_of_an_import(ready: Bench) -> None:
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        child.send_signal(signal.SIGINT)
-        try:
-            stdout, stderr = child.communicate(timeout=60)
-        finally:
-            child.kill()
+        stdout, stderr = ended_by(child, signal.SIGINT)
     assert (child.returncode, stdout) == (130, b"over\n"), stderr
     assert not ready.receipts
 
 
+def test_a_launcher_that_is_an_import_itself_can_be_interrupted(ready: Bench) -> None:
+    ready.write("launcher.py", _ANNOUNCING)
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", "import launcher", "run", "plan.lock"],
+        cwd=ready.folder,
+        env=ready.environment(),
+        stdin=reader,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        _, stderr = ended_by(child, signal.SIGTERM)
+    os.close(reader)
+    os.close(writer)
+    assert child.returncode == 130, stderr
+
+
+def test_a_signal_that_waited_is_heard_by_whoever_listens_by_then(bench: Bench) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WAITED], capture_output=True, check=False, env=bench.environment()
+    )
+    assert (done.returncode, done.stdout) == (0, b"cancelled\n"), done.stderr
+
+
+_WAITED = """
+import signal, time
+from power.cli import signals
+signals.end_like_interrupts()
+signals._waiting.append(signal.SIGINT)  # as if it had come in an import, just before
+signal.setitimer(signal.ITIMER_REAL, 0.01)
+heard = []
+with signals.on_interrupt(lambda: heard.append("cancelled")):
+    while not heard:
+        time.sleep(0.01)
+print(*heard)
+"""
 _SLOW = """
 import time
 print("ready", flush=True)
@@ -301,6 +347,21 @@ def test_a_limit_on_files_is_not_taken_for_a_want_of_memory(ready: Bench) -> Non
     done = shell(ready, "ulimit -f 2; POWER run plan.lock --prompt one 2>&1 | cat")
     assert b"error[P234]" in done.stdout
     assert b"ulimit -f" in done.stdout
+
+
+def test_a_passphrase_is_asked_for_where_a_key_can_be_made(ready: Bench) -> None:
+    for path, code in (("key.pem", "P440"), ("new.pem", "P604")):
+        done = shell(ready, f"setsid POWER key new --passphrase {path}")
+        assert done.returncode == 2
+        assert f"error[{code}]".encode() in done.stderr
+    assert b"is encrypted" not in done.stderr
+    assert not (ready.folder / "new.pem").exists()
+
+
+def test_a_limit_of_the_process_is_no_fault_of_ours(ready: Bench) -> None:
+    done = shell(ready, "ulimit -n 6; POWER doctor")
+    assert done.returncode == 2, done.stderr
+    assert b"error[P706]: the operating system refused: Too many open files" in done.stderr
 
 
 def test_a_key_that_the_environment_names_is_named(ready: Bench) -> None:

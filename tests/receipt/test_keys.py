@@ -252,7 +252,7 @@ def test_keys_of_openssl_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["ed25519", "p256"])
 def test_an_encrypted_key_opens_with_its_passphrase_only(tmp_path: Path, kind: Kind) -> None:
-    made = keys.create(tmp_path / "key.pem", kind, SECRET)
+    made = keys.create(tmp_path / "key.pem", kind, source())
     assert made.private.read_bytes().startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
     assert keys.keyid(keys.load_private(made.private, source()).public_key()) == made.keyid
     for wrong in (None, source(b"wrong")):

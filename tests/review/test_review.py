@@ -82,6 +82,18 @@ def test_a_plan_in_an_evidence_package_tells_of_what_was(repository: Repository)
     assert states(repository.review()) == {LOCK: "stale"}
 
 
+def test_a_plan_in_an_evidence_package_is_not_the_manifests_own(repository: Repository) -> None:
+    repository.write("evidence/index.sigstore.json", "{}")
+    repository.write("evidence/plans/README.md", "words")
+    repository.compile(MANIFEST, profile="off", lock="evidence/plans/tiny-off.lock")
+    repository.commit("a package")
+    repository.git("branch", "--force", "main")
+    repository.git("rm", "--quiet", LOCK)
+    repository.edit(MANIFEST, "max_tokens = 16", "max_tokens = 17")
+    found = repository.review()
+    assert (states(found), codes(found)) == ({LOCK: "missing"}, ["P463"])
+
+
 def test_a_comment_in_a_manifest_makes_nothing_stale(repository: Repository) -> None:
     repository.edit(MANIFEST, "[sampling]", "# words\n[sampling]")
     found = repository.review()

@@ -10,7 +10,7 @@ from power.diagnostics import ExitCode, PowerError
 from power.runner.probe import probe
 
 
-@pytest.mark.parametrize("answer", ["", "ggml: hello\n{}", "{"])
+@pytest.mark.parametrize("answer", ["", "ggml: hello\n{}", "{", "{}", "1", "null", "[]", '"x"'])
 def test_words_of_the_library_are_no_identity(answer: str) -> None:
     with pytest.raises(PowerError) as caught:
         probe("llamacpp", (sys.executable, "-c", f"print({answer!r})"))

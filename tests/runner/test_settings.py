@@ -176,7 +176,8 @@ class TestHost:
             (["cuda"], ["CPU (x)", "CUDA0 (H200)"], None),
             (["cuda", "cpu"], ["CPU (CUDA in its name)"], "`cuda`"),
             (["vulkan"], [], "`vulkan`"),
-            (["c", "cud"], ["CPU (x)", "CUDA0 (H200)"], "`c`, `cud`"),
+            (["c", "cud", "cuda1"], ["CPU (x)", "CUDA0 (H200)"], "`c`, `cud`, `cuda1`"),
+            (["cpu", "cuda0"], ["CPU (x)", "CUDA0 (H200)"], None),
         ],
     )
     def test_required_devices(

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from power.backends.llamacpp.block_draft import Block, Read, open_block_draft
+from power.backends.llamacpp.choice import check_number
 from power.backends.llamacpp.context import Context
 from power.backends.llamacpp.drafting import Host, MakeDrafting
 from power.backends.llamacpp.extensions import extension
@@ -41,8 +42,9 @@ def walk(top_k: int, p_min: float) -> Read:
             scores = row[top_k * (1 + previous) : top_k * (2 + previous)]
             previous = int(scores.argmax())
             best = scores[previous]
-            if not math.isfinite(best):
+            if best == -math.inf:  # no successor
                 break
+            check_number(best)
             if p_min > 0 and 1.0 / float(np.exp(scores - best).sum()) < p_min:
                 break
             proposal.append(int(row[previous]))

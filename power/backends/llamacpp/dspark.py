@@ -9,7 +9,7 @@ token's probability does.
 from __future__ import annotations
 
 from power.backends.llamacpp.block_draft import Block, Read, open_block_draft, said_by
-from power.backends.llamacpp.choice import most_probable
+from power.backends.llamacpp.choice import check_number, most_probable
 from power.backends.llamacpp.context import Context
 from power.backends.llamacpp.drafting import Host, MakeDrafting
 from power.backends.llamacpp.model import Model
@@ -51,8 +51,9 @@ def read_chain(vocabulary: int | None, p_min: float, *, confident: bool) -> Read
         proposal: list[int] = []
         for row in range(block.first, block.rows):
             logits = block.logits[row]
-            # Not `<`: what is no number is not sure.
-            if sure is not None and not sure[row] >= p_min:
+            if sure is not None:
+                check_number(sure[row])
+            if sure is not None and sure[row] < p_min:
                 break
             token = most_probable(logits[:vocabulary], of_token)
             if token is None:

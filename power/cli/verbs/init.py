@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,10 +66,8 @@ def command(
             )
         write_atomic(output, text.encode(), overwrite=False)
         verb.data["manifest"] = str(output)
-        elsewhere = dict.fromkeys(
-            f" --artifacts {file.parent}"
-            for file in (target, draft)
-            if file is not None and file.parent.absolute() != output.parent.absolute()
-        )
-        compile_ = f"power compile {output}{''.join(elsewhere)}"
-        verb.say(f"wrote {escape(str(output))}; next: {escape(compile_)}")
+        words = ["power", "compile", str(output)]
+        for folder in dict.fromkeys(file.parent for file in (target, draft) if file is not None):
+            if not folder.absolute().is_relative_to(output.parent.absolute()):
+                words += ["--artifacts", str(folder)]
+        verb.say(f"wrote {escape(str(output))}; next: {escape(shlex.join(words))}")

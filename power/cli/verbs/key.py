@@ -51,7 +51,7 @@ def new(
                 "P704", "`--passphrase` and `--passphrase-file` exclude each other", hint="give one"
             )
         source = from_prompt(f"`{place}`", confirm=True) if passphrase else given(passphrase_file)
-        made = create(place, kind=kind, passphrase=None if source is None else source())
+        made = create(place, kind=kind, passphrase=source)
         verb.data |= {
             "private": str(made.private),
             "public": str(made.public),

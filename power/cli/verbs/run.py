@@ -142,7 +142,7 @@ def command(
                 reading.close()  # before the first text comes to the same terminal
                 take(text)
 
-            record = runner.generate(request, taken, progress or (lambda *_: None))
+            record = runner.generate(request, taken, progress)
         if record.finish == "cancelled":
             verb.data["text"] = record.text.decode("utf-8", "replace")
             verb.say("interrupted: the text so far is the plan's, no receipt was written")

@@ -67,9 +67,9 @@ class Broken:
 
     change: makes the good draft of `kind` bad. code, mention: what the refusal
     says. past: what the engine does with it otherwise: it `dies`, it `takes` it
-    and drafts nonsense, or, of what Power itself reads, it `says no`. target: a
-    name of TARGETS. driven: the kind it is declared as, where that is another
-    than what it is.
+    and drafts nonsense, or it `says no`: of what Power itself reads, and where no
+    number comes out. target: a name of TARGETS. driven: the kind it is declared as,
+    where that is another than what it is.
     """
 
     kind: str
@@ -251,7 +251,7 @@ _BROKEN: dict[str, tuple[str, Callable[[Gguf], object], str, str, str]] = {
         "conf_proj.weight",
         "takes",
     ),
-    "no rotation": ("dflash", _put("dflash.rope.freq_base", 0.0), "P304", "freq_base", "takes"),
+    "no rotation": ("dflash", _put("dflash.rope.freq_base", 0.0), "P304", "freq_base", "says no"),
     "no context": ("eagle3", _put("eagle3.context_length", 0), "P304", "context_length", "takes"),
     "rows of another width": (
         "dflash",

@@ -93,7 +93,7 @@ def _silence(strategy: str, counters: Counters) -> Iterator[str]:
         return
     why = "the controller asked for nothing"
     if any(width for width, _ in counters.widths):
-        why = "the proposer had nothing to say, or `spec_draft_min` tokens did not fit"
+        why = "the proposer had nothing that fitted"
     yield f"no token was proposed in {counters.rounds} rounds: {why}"
 
 

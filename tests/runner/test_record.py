@@ -52,7 +52,7 @@ def test_a_run_without_output_covers_nothing() -> None:
         (
             "mtp",
             Counters(rounds=3, widths=[(7, 3)]),
-            ["the proposer had nothing"],
+            ["the proposer had nothing that fitted"],
         ),
         ("mtp", Counters(rounds=3, widths=[(0, 3)]), ["the controller asked for nothing"]),
     ],
@@ -60,5 +60,4 @@ def test_a_run_without_output_covers_nothing() -> None:
 def test_a_run_that_proposed_nothing_says_why(
     strategy: str, counters: Counters, said: list[str]
 ) -> None:
-    found = [note.partition(": ")[2] for note in _silence(strategy, counters)]
-    assert [note[: len(words)] for note, words in zip(found, said, strict=True)] == said
+    assert [note.partition(": ")[2] for note in _silence(strategy, counters)] == said

@@ -34,6 +34,8 @@ SPECIAL_NAMES = (
 _TOKENIZERS = ("llama", "gpt2", "gemma4", "t5", "rwkv", "plamo2", "whitespace")
 _BYTE_LEVEL = "gpt2"  # its texts spell every byte as a printable character
 _NEEDS_BYTES = frozenset({"llama"})  # what it has no token for is spelled byte by byte
+_TRIES = frozenset({"t5", "rwkv"})  # one node a byte, freed by a recursion as deep as a text
+_DEEPEST = 8192
 _NEEDS_MERGES = frozenset({"gpt2", "gemma4"})
 _MERGELESS_PRE = "kimi-k2"
 _TOKEN_TYPES = range(7)  # undefined, normal, unknown, control, user-defined, unused, byte
@@ -157,6 +159,8 @@ def _check_texts(reader: Reader, tokens: Strings, model: str) -> dict[bytes, int
         _find_duplicate(reader, items)
     if model in _NEEDS_BYTES:
         _find_missing_byte(reader, unique)
+    if model in _TRIES:
+        _find_too_long(reader, items, model)
     try:
         text = b"\n".join(items).decode("utf-8")
     except UnicodeDecodeError:
@@ -194,6 +198,18 @@ def _find_missing_byte(reader: Reader, unique: set[bytes]) -> None:
                 "none",
             )
             return
+
+
+def _find_too_long(reader: Reader, items: list[bytes], model: str) -> None:
+    """The engine's stack does not hold the tree of such a text."""
+    longest = max(items, key=len)
+    if len(longest) > _DEEPEST:
+        _bad_text(
+            reader,
+            f"the text of token {items.index(longest)} is too long for the tree of `{model}`",
+            f"at most {_DEEPEST} bytes",
+            f"{len(longest)} bytes",
+        )
 
 
 def _find_not_utf8(reader: Reader, items: list[bytes]) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from power.artifact.comparison import compare
 from power.artifact.findings import Findings
+from power.artifact.header import Header
 from power.artifact.vocabulary import Vocabulary, vocabulary_of
 from power.diagnostics import PowerError, as_text
 from tests.artifact.build import BOOL, F32, I32, STRING, TOKENS, U32, Gguf, tokenizer
@@ -121,6 +122,21 @@ def test_texts_of_special_tokens(read: Read) -> None:
 def test_a_broken_vocabulary_raises(read: Read, refusal: Refusal) -> None:
     header = read(_bpe().drop("tokenizer.ggml.tokens"))
     assert "`tokenizer.ggml.tokens` is missing" in refusal(lambda: vocabulary_of(header))
+
+
+@pytest.mark.parametrize("model", ["t5", "rwkv"])
+def test_a_text_that_the_engine_keeps_as_a_tree_is_no_deeper_than_its_stack(
+    read: Read, refusal: Refusal, model: str
+) -> None:
+    def header(size: int) -> Header:
+        gguf = tokenizer(Gguf()).put("tokenizer.ggml.model", STRING, model)
+        _token(LAST, "x" * size)(gguf)
+        return read(gguf)
+
+    assert len(vocabulary_of(header(8192))) == len(TOKENS)
+    found = refusal(lambda: vocabulary_of(header(8193)))
+    assert f"too long for the tree of `{model}`" in found
+    assert "8193 bytes" in found
 
 
 @pytest.mark.complaint(n=19)

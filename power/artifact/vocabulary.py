@@ -36,6 +36,7 @@ _BYTE_LEVEL = "gpt2"  # its texts spell every byte as a printable character
 _NEEDS_BYTES = frozenset({"llama"})  # what it has no token for is spelled byte by byte
 _TRIES = frozenset({"t5", "rwkv"})  # one node a byte, freed by a recursion as deep as a text
 _DEEPEST = 8192
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _NEEDS_MERGES = frozenset({"gpt2", "gemma4"})
 _MERGELESS_PRE = "kimi-k2"
 _TOKEN_TYPES = range(7)  # undefined, normal, unknown, control, user-defined, unused, byte
@@ -161,6 +162,8 @@ def _check_texts(reader: Reader, tokens: Strings, model: str) -> dict[bytes, int
         _find_missing_byte(reader, unique)
     if model in _TRIES:
         _find_too_long(reader, items, model)
+    if model == "rwkv":
+        _find_dead_end(reader, items)
     try:
         text = b"\n".join(items).decode("utf-8")
     except UnicodeDecodeError:
@@ -210,6 +213,34 @@ def _find_too_long(reader: Reader, items: list[bytes], model: str) -> None:
             f"at most {_DEEPEST} bytes",
             f"{len(longest)} bytes",
         )
+
+
+def _find_dead_end(reader: Reader, items: list[bytes]) -> None:
+    """The engine reads the longest text that fits, and begins again for ever where none does.
+
+    So each byte that begins a text has to be a text itself, as all 256 are in RWKV's own.
+    """
+    texts = [_unescaped(item) if b"\\" in item else item for item in items]
+    alone = {text for text in texts if len(text) == 1}
+    for index, text in enumerate(texts):
+        if text and text[:1] not in alone:
+            _bad_text(
+                reader,
+                f"token {index} begins with a byte that no token of `rwkv` stands for",
+                f"a token of the byte 0x{text[0]:02x}",
+                "none",
+            )
+            return
+
+
+def _unescaped(item: bytes) -> bytes:
+    r"""A text of RWKV's as the engine reads it: `\t`, `\n`, `\r`, `\x41`, else what follows."""
+    return _ESCAPE.sub(lambda found: _escaped_byte(found[1]), item)
+
+
+def _escaped_byte(name: bytes) -> bytes:
+    known = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
+    return bytes([int(name[1:], 16)]) if len(name) > 1 else known.get(name, name)
 
 
 def _find_not_utf8(reader: Reader, items: list[bytes]) -> None:

@@ -124,14 +124,35 @@ def test_a_broken_vocabulary_raises(read: Read, refusal: Refusal) -> None:
     assert "`tokenizer.ggml.tokens` is missing" in refusal(lambda: vocabulary_of(header))
 
 
+@pytest.mark.parametrize(
+    ("texts", "accepted"),
+    [
+        (["<", "w"], True),
+        (["<", "\\x77"], True),
+        (["\\x3c", "w"], True),
+        (["<", "\\x78"], False),
+        (["<", "\\w"], True),
+        (["<", "\\n"], False),
+    ],
+)
+def test_a_byte_that_begins_a_text_of_rwkv_is_one_itself(
+    read: Read, refusal: Refusal, texts: list[str], accepted: bool
+) -> None:
+    gguf = tokenizer(Gguf(), [*TOKENS[:-2], *texts]).put("tokenizer.ggml.model", STRING, "rwkv")
+    header = read(gguf)
+    if accepted:
+        assert len(vocabulary_of(header)) == len(TOKENS)
+    else:
+        assert "a token of the byte 0x77" in refusal(lambda: vocabulary_of(header))
+
+
 @pytest.mark.parametrize("model", ["t5", "rwkv"])
 def test_a_text_that_the_engine_keeps_as_a_tree_is_no_deeper_than_its_stack(
     read: Read, refusal: Refusal, model: str
 ) -> None:
     def header(size: int) -> Header:
-        gguf = tokenizer(Gguf()).put("tokenizer.ggml.model", STRING, model)
-        _token(LAST, "x" * size)(gguf)
-        return read(gguf)
+        tokens = [*TOKENS[:-3], "<", "w", "w" * size]
+        return read(tokenizer(Gguf(), tokens).put("tokenizer.ggml.model", STRING, model))
 
     assert len(vocabulary_of(header(8192))) == len(TOKENS)
     found = refusal(lambda: vocabulary_of(header(8193)))

@@ -32,6 +32,14 @@ def _byte_pairs() -> Gguf:
     return gguf.put_array("tokenizer.ggml.merges", build.STRING, ["w o", "wo r", "Ġ w"])
 
 
+def _rwkv() -> Gguf:
+    """A vocabulary in which every byte that begins a text is one itself."""
+    tokens = [*build.TOKENS]
+    tokens[-2:] = ["<", "w"]
+    gguf = build.llama(1).put("tokenizer.ggml.model", build.STRING, "rwkv")
+    return gguf.put_array("tokenizer.ggml.tokens", build.STRING, tokens)
+
+
 def _other(model: str) -> Callable[[], Gguf]:
     return lambda: build.llama(1).put("tokenizer.ggml.model", build.STRING, model)
 
@@ -47,7 +55,7 @@ SEEDS = {
     "gemma3": Seed("off", build.gemma3),
     "gpt2": Seed("off", _byte_pairs),
     "t5": Seed("off", _other("t5")),
-    "rwkv": Seed("off", _other("rwkv")),
+    "rwkv": Seed("off", _rwkv),
     "qwen35": Seed("off", build.qwen35),
     "mtp": Seed("mtp", build.qwen35),
     "draft-model": Seed("draft-model", build.llama, _smaller),

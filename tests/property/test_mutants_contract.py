@@ -71,7 +71,7 @@ def vocabularies(tmp_path: Path) -> list[Vocabulary]:
 
 
 def _read(path: Path, tokens: list[str] | list[str | bytes]) -> Vocabulary:
-    gguf = tokenizer(Gguf(), tokens).put(MODEL, STRING, "rwkv")  # any text may be any other
+    gguf = tokenizer(Gguf(), tokens).put(MODEL, STRING, "t5")  # any text may be any other
     path.write_bytes(gguf.encode())
     fd = os.open(path, os.O_RDONLY)
     try:

@@ -37,6 +37,7 @@ _NEEDS_BYTES = frozenset({"llama"})  # what it has no token for is spelled byte 
 _TRIES = frozenset({"t5", "rwkv"})  # one node a byte, freed by a recursion as deep as a text
 _DEEPEST = 8192
 _ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPED = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
 _NEEDS_MERGES = frozenset({"gpt2", "gemma4"})
 _MERGELESS_PRE = "kimi-k2"
 _TOKEN_TYPES = range(7)  # undefined, normal, unknown, control, user-defined, unused, byte
@@ -239,8 +240,7 @@ def _unescaped(item: bytes) -> bytes:
 
 
 def _escaped_byte(name: bytes) -> bytes:
-    known = {b"t": b"\t", b"n": b"\n", b"r": b"\r"}
-    return bytes([int(name[1:], 16)]) if len(name) > 1 else known.get(name, name)
+    return bytes([int(name[1:], 16)]) if len(name) > 1 else _ESCAPED.get(name, name)
 
 
 def _find_not_utf8(reader: Reader, items: list[bytes]) -> None:

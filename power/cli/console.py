@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -110,6 +109,8 @@ def refused_by_system(error: OSError) -> Diagnostic:
 
 def own_fault(error: Exception) -> Diagnostic:
     """What an error is called that nothing foresaw: no verdict, and no traceback."""
+    import traceback
+
     last = traceback.extract_tb(error.__traceback__)[-1]
     return Diagnostic(
         code="P710",

@@ -15,11 +15,12 @@ from power.diagnostics import fail
 from power.evidence.parts import FileName, Part
 from power.receipt import bundle
 from power.receipt.authentic import authenticate, parse
+from power.receipt.files import PACKAGE_INDEX
 from power.receipt.keys import PrivateKey
 from power.receipt.predicate import STATEMENT_TYPE, Digest
 from power.receipt.trust import Trust
 
-INDEX = "index.sigstore.json"
+INDEX = PACKAGE_INDEX
 PREDICATE_TYPE: Final = "urn:power:evidence:v1"
 _KIND = bundle.Kind("index", "power evidence pack")
 

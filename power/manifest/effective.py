@@ -9,11 +9,10 @@ from power.diagnostics import PowerError, Span, fail
 from power.manifest.load import (
     LoadedManifest,
     LoadedProfile,
-    well_formed_manifest,
-    well_formed_profile,
+    read_manifest,
+    read_profile,
 )
 from power.manifest.merge import Effective, merge
-from power.manifest.read import read_bytes
 from power.manifest.rules import check_rules
 from power.manifest.shipped import profile_path
 
@@ -24,7 +23,7 @@ def load_effective(path: Path, profile: str | None = None) -> Effective:
     `profile` replaces the one that the manifest names: a shipped name, or a path
     relative to the working folder. Raises `PowerError` with P1xx codes.
     """
-    manifest = well_formed_manifest(read_bytes(path, "manifest"), str(path), path)
+    manifest = read_manifest(path)
     effective = merge(manifest, _profile_of(manifest, path, profile))
     others = () if effective.profile is None else effective.profile.problems
     problems = (*manifest.problems, *others, *check_rules(effective))
@@ -35,7 +34,7 @@ def load_effective(path: Path, profile: str | None = None) -> Effective:
 
 def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> LoadedProfile | None:
     if override is not None:
-        return _well_formed(profile_path(override, Path()))
+        return read_profile(profile_path(override, Path()))
     reference = loaded.manifest.profile
     if reference is None:
         return None
@@ -43,11 +42,7 @@ def _profile_of(loaded: LoadedManifest, path: Path, override: str | None) -> Loa
     found = profile_path(reference, path.parent, span)
     if reference.endswith(".toml"):
         refuse_link_outside(found, path.parent, span)
-    return _well_formed(found)
-
-
-def _well_formed(path: Path) -> LoadedProfile:
-    return well_formed_profile(read_bytes(path, "profile"), str(path), path)
+    return read_profile(found)
 
 
 def refuse_link_outside(profile: Path, folder: Path, span: Span | None) -> None:

@@ -76,32 +76,40 @@ Loaded = TypeVar("Loaded", LoadedManifest, LoadedProfile)
 
 def load_manifest(path: Path) -> LoadedManifest:
     """The manifest in the file at `path`."""
-    return _sound(well_formed_manifest(read_bytes(path, "manifest"), str(path), path))
+    return _sound(read_manifest(path))
 
 
 def load_profile(path: Path) -> LoadedProfile:
     """The profile in the file at `path`."""
-    return _sound(well_formed_profile(read_bytes(path, "profile"), str(path), path))
+    return _sound(read_profile(path))
 
 
 def parse_manifest(data: bytes, name: str) -> LoadedManifest:
     """The manifest in `data`; `name` stands for the file in diagnostics."""
-    return _sound(well_formed_manifest(data, name))
+    return _sound(_well_formed_manifest(data, name))
 
 
 def parse_profile(data: bytes, name: str) -> LoadedProfile:
     """The profile in `data`; `name` stands for the file in diagnostics."""
-    return _sound(well_formed_profile(data, name))
+    return _sound(_well_formed_profile(data, name))
 
 
-def well_formed_manifest(data: bytes, name: str, path: Path | None = None) -> LoadedManifest:
-    """As `parse_manifest`, its rules (`problems`) not looked at yet."""
+def read_manifest(path: Path) -> LoadedManifest:
+    """As `load_manifest`, its rules (`problems`) not looked at yet."""
+    return _well_formed_manifest(read_bytes(path, "manifest"), str(path), path)
+
+
+def read_profile(path: Path) -> LoadedProfile:
+    """As `load_profile`, its rules (`problems`) not looked at yet."""
+    return _well_formed_profile(read_bytes(path, "profile"), str(path), path)
+
+
+def _well_formed_manifest(data: bytes, name: str, path: Path | None = None) -> LoadedManifest:
     source, values = _values(data, name, "manifest")
     return LoadedManifest(_validate(Manifest, values, source), source, path)
 
 
-def well_formed_profile(data: bytes, name: str, path: Path | None = None) -> LoadedProfile:
-    """As `parse_profile`, its rules (`problems`) not looked at yet."""
+def _well_formed_profile(data: bytes, name: str, path: Path | None = None) -> LoadedProfile:
     source, values = _values(data, name, "profile")
     return LoadedProfile(_validate(Profile, values, source), source, path)
 
@@ -147,6 +155,7 @@ def _validate(model: type[Model], values: Mapping[str, Any], source: Source) -> 
 
 
 def _sound(loaded: Loaded) -> Loaded:
-    if loaded.problems:
-        raise PowerError(loaded.problems)
+    problems = loaded.problems
+    if problems:
+        raise PowerError(problems)
     return loaded

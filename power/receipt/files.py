@@ -16,6 +16,7 @@ from power.receipt.private_files import make_folder
 
 FOLDER = "receipts"
 SUFFIX = ".sigstore.json"
+PACKAGE_INDEX = f"index{SUFFIX}"
 # Base64 and the bundle around a payload at its limit.
 _FILE_LIMIT = 2 * strict_json.SIZE_LIMIT
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from typing import Any, NoReturn
+
+from power.runner.json_line import repeated_key
 
 SIZE_LIMIT = 1 << 20
 DEPTH_LIMIT = 16
@@ -65,9 +66,7 @@ def _check_depth(data: bytes) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in counts.items() if count > 1)
-        raise JSONRefusedError(f"the key `{twice}` is there twice")
+        raise JSONRefusedError(f"the key `{repeated_key(pairs)}` is there twice")
     return out
 
 

@@ -11,13 +11,11 @@ from power.manifest.load import LoadedProfile, load_profile
 from power.manifest.shipped import profile_names, profile_path
 from power.plan.compile import default_lock_path
 from power.plan.lock import plan_sha256
-from power.receipt.files import default_certificate
+from power.receipt.files import PACKAGE_INDEX, default_certificate
 from power.review.entries import Entry
 from power.review.measured import reports_of
 from power.review.plans import Judged, Sources, judge_plan, missing
 from power.review.survey import Found, Tree
-
-_PACKAGE_INDEX = "index.sigstore.json"
 
 
 class Household:
@@ -64,7 +62,7 @@ class Household:
     def _packed(self, plan: str) -> bool:
         """Whether a plan lies in an evidence package, which tells of what was, and stays so."""
         folders = list(Path(plan).parents)[:2]  # a package is at most one folder deep
-        return any((self.tree.root / one / _PACKAGE_INDEX).is_file() for one in folders)
+        return any((self.tree.root / one / PACKAGE_INDEX).is_file() for one in folders)
 
     def _missing(self, path: str) -> Iterator[Judged]:
         """The plan that a manifest lost, or that a new one should have beside the others."""

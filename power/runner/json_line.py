@@ -132,12 +132,16 @@ def typed(raw: Mapping[str, Any], key: str, kind: type) -> Any:
     return value
 
 
+def repeated_key(pairs: Sequence[tuple[str, Any]]) -> str | None:
+    """The first key of an object that is there more than once, None when there is none."""
+    counts = Counter(key for key, _ in pairs)
+    return next((key for key, count in counts.items() if count > 1), None)
+
+
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in counts.items() if count > 1)
-        raise LineError(f"the key `{twice}` is given more than once")
+        raise LineError(f"the key `{repeated_key(pairs)}` is given more than once")
     return found
 
 

@@ -24,8 +24,8 @@ class Load:
     """Load an engine; the first frame.
 
     affinity: CPU numbers, or None to leave the mask alone. nice: added to the
-    process's niceness. require: kinds of devices that have to be
-    there. beat_s: seconds after which a busy worker shows a sign of life.
+    process's niceness. require: kinds of devices that have to be there. beat_s:
+    seconds after which a busy worker shows a sign of life.
     """
 
     backend: str

@@ -140,25 +140,35 @@ def ended_by(child: subprocess.Popen[bytes], number: signal.Signals) -> tuple[by
     raise AssertionError(f"{number.name} was not heard")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_every_end_is_an_interruption(ready: Bench, number: signal.Signals) -> None:
-    """The prompt never comes: the command waits for it until the signal."""
+def interrupted(
+    bench: Bench, program: str, number: signal.Signals
+) -> subprocess.CompletedProcess[bytes]:
+    """A run in `program` that waits, once it has said `ready`, until `number` ends it.
+
+    Nothing ever comes from its standard input, which is not closed either.
+    """
     reader, writer = os.pipe()
     with subprocess.Popen(
-        [sys.executable, "-c", _ANNOUNCING, "run", "plan.lock"],
-        cwd=ready.folder,
-        env=ready.environment(),
+        [sys.executable, "-c", program, "run", "plan.lock"],
+        cwd=bench.folder,
+        env=bench.environment(),
         stdin=reader,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
-        _, stderr = ended_by(child, number)
+        stdout, stderr = ended_by(child, number)
     os.close(reader)
     os.close(writer)
     assert child.returncode == 130, stderr
-    assert b"Traceback" not in stderr
+    return subprocess.CompletedProcess(child.args, child.returncode, stdout, stderr)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_every_end_is_an_interruption(ready: Bench, number: signal.Signals) -> None:
+    """The prompt never comes: the command waits for it until the signal."""
+    assert b"Traceback" not in interrupted(ready, _ANNOUNCING, number).stderr
     assert not ready.receipts
 
 
@@ -204,38 +214,13 @@ def test_the_end_of_a_reader_is_told_where_it_costs_the_receipt(ready: Bench) ->
 def test_an_interruption_waits_for_the_end_of_an_import(ready: Bench) -> None:
     """What an import runs may swallow it, as native code does that builds a class."""
     ready.write("slow.py", _SLOW)
-    with subprocess.Popen(
-        [sys.executable, "-c", _IMPORTING, "run", "plan.lock"],
-        cwd=ready.folder,
-        env=ready.environment(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        stdout, stderr = ended_by(child, signal.SIGINT)
-    assert (child.returncode, stdout) == (130, b"over\n"), stderr
+    assert interrupted(ready, _IMPORTING, signal.SIGINT).stdout == b"over\n"
     assert not ready.receipts
 
 
 def test_a_launcher_that_is_an_import_itself_can_be_interrupted(ready: Bench) -> None:
     ready.write("launcher.py", _ANNOUNCING)
-    reader, writer = os.pipe()
-    with subprocess.Popen(
-        [sys.executable, "-c", "import launcher", "run", "plan.lock"],
-        cwd=ready.folder,
-        env=ready.environment(),
-        stdin=reader,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        _, stderr = ended_by(child, signal.SIGTERM)
-    os.close(reader)
-    os.close(writer)
-    assert child.returncode == 130, stderr
+    interrupted(ready, "import launcher", signal.SIGTERM)
 
 
 def test_a_signal_that_waited_is_heard_by_whoever_listens_by_then(bench: Bench) -> None:

@@ -53,8 +53,8 @@ def read_chain(vocabulary: int | None, p_min: float, *, confident: bool) -> Read
             logits = block.logits[row]
             if sure is not None:
                 check_number(sure[row])
-            if sure is not None and sure[row] < p_min:
-                break
+                if sure[row] < p_min:
+                    break
             token = most_probable(logits[:vocabulary], of_token)
             if token is None:
                 break
